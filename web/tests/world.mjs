@@ -38,7 +38,7 @@ export class World {
 
   /** Starts the server; again after `stop`, at the same address. */
   async serve(listen) {
-    this.child = spawn(program, ['serve', '--json', '--listen', listen], { env: this.environment(), stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = spawn(program, ['serve', '--json', '--print-code', '--listen', listen], { env: this.environment(), stdio: ['ignore', 'pipe', 'pipe'] });
     this.errors = '';
     this.child.stderr.on('data', (text) => (this.errors += text));
     const lines = readline.createInterface({ input: this.child.stdout });

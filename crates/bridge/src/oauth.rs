@@ -7,6 +7,8 @@
 
 /// What a server says when it wants a token.
 pub mod challenge;
+/// Signing in with a person's account at an issuer that the operator names.
+mod code_flow;
 mod discover;
 mod kept;
 mod listen;
@@ -15,6 +17,7 @@ mod request;
 mod source;
 mod text;
 
+pub use code_flow::{CodeFlow, CodeRequest, FlowClient};
 pub(crate) use kept::TokenStamp;
 pub use kept::{TokenFile, TokenFileFault};
 pub use login::{LoginSettings, SignedIn, login};

@@ -42,7 +42,7 @@ pub(crate) use callers::{CallersArguments, CallersCommand, Pause};
 pub(crate) use complete::CompleteArguments;
 pub(crate) use connect::{ClientWord, ConnectArguments};
 pub(crate) use init::InitArguments;
-pub(crate) use keys::{KeysAdd, KeysArguments, KeysCommand, KeysRotate, RoleWord};
+pub(crate) use keys::{KeysAdd, KeysArguments, KeysCommand, RoleWord};
 pub(crate) use script::{Script, ScriptCheck, ScriptCommand, ScriptRun};
 pub(crate) use secrets::{SecretsArguments, SecretsCommand, SecretsGrant, SecretsList};
 pub(crate) use servers::{
@@ -208,6 +208,9 @@ pub(crate) struct Serve {
     /// Require no key from clients on this machine; loopback only
     #[arg(long)]
     pub(crate) no_auth: bool,
+    /// Print a one-time code for the Studio, also where the output is no terminal
+    #[arg(long)]
+    pub(crate) print_code: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }

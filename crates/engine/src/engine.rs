@@ -15,6 +15,7 @@ use host::secrets::{Credentials, Secrets, SecretsFault};
 use model::caller::Caller;
 use model::config::{Config, WorkerSharing};
 use model::document::environment::Environment;
+use model::govern::access::quota::{RateLimit, UsedLimit};
 use model::govern::approval::Channel;
 use model::govern::tool_policy::ToolPolicy;
 use model::limits;
@@ -369,6 +370,21 @@ impl Engine {
         let mut settings = PoolSettings::new(program, sharing);
         settings.workers = u32::try_from(config.sandbox.workers).unwrap_or(1);
         settings
+    }
+
+    /// What a caller used of the limits that hold for it.
+    pub fn limits_used(
+        &self,
+        caller: &str,
+        groups: &[String],
+    ) -> Result<Vec<(RateLimit, UsedLimit)>, StoreError> {
+        let now = self.registry.current();
+        self.quotas.used(&now.config, caller, groups)
+    }
+
+    /// The variables the process was started with.
+    pub(crate) fn own_environment(&self) -> &Environment {
+        &self.settings.environment
     }
 
     /// Says something the operator must hear.

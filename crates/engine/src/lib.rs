@@ -8,10 +8,16 @@
 
 // What everything else speaks of.
 
+/// What the claims of a token say.
+pub mod claim;
 /// Why the engine could not do something.
 mod error;
+/// The keys of an issuer.
+pub mod issuer;
 /// What differs between two JSON values.
 pub mod json_change;
+/// Tokens of an issuer, read without believing them.
+pub mod jwt;
 /// Every bound of the engine.
 pub mod limit;
 /// The tools whose body is ours, as documents.
@@ -99,6 +105,8 @@ pub mod call;
 pub mod callable;
 /// MCP clients and the entries in their settings.
 pub mod client_entry;
+/// The servers of a client's settings, and what importing them would do.
+pub mod client_import;
 mod connections;
 /// What the owner agrees to for a tool.
 pub mod consent;
@@ -118,6 +126,8 @@ pub mod load;
 pub mod many;
 /// People at the Studio: signing in and out.
 pub mod people;
+/// Signing in at the Studio with an issuer's account.
+pub mod person_login;
 /// The operator's rules, for people.
 pub mod policy_admin;
 /// The Local Pass, and what it earns.
@@ -128,14 +138,20 @@ pub mod replay;
 mod script;
 /// The file of secrets, written for its owner.
 pub mod secret_admin;
+/// Lines of the file of secrets.
+pub mod secret_line;
 /// What the owner does with MCP servers.
 pub mod server_admin;
+/// Importing servers from a client's settings.
+pub mod server_import;
 /// How a server is started or reached.
 pub mod server_launch;
 /// Changes of the settings about servers and exposure.
 pub mod server_settings;
 /// A review of a server, item by item.
 pub mod server_sheet;
+/// A trial of a server that is not in the settings.
+pub mod server_trial;
 /// What a body of ours works with.
 mod work;
 

@@ -5,12 +5,22 @@ model::limits! {
     SIGN_IN_CODE_MINUTES: i64 = 10;
     /// Wrong codes, of all peers together, in one minute. Then none is looked at.
     SIGN_IN_WRONG_PER_MINUTE_MAX: usize = 10;
-    /// Minutes a person's session may be unused.
-    PERSON_IDLE_MINUTES_MAX: i64 = 60;
-    /// Hours a person's session lasts, however much it is used.
-    PERSON_SESSION_HOURS_MAX: i64 = 12;
     /// Seconds between two notes that a session was used.
     PERSON_SEEN_SECONDS: i64 = 30;
+    /// Minutes a sign-in at an issuer may take.
+    LOGIN_MINUTES_MAX: i64 = 10;
+    /// Seconds that what an issuer says about itself counts.
+    LOGIN_ISSUER_SECONDS_MAX: u64 = 600;
+    /// A token of an issuer, in bytes.
+    TOKEN_BYTES_MAX: usize = 8 * 1024;
+    /// A key's name in a token, in bytes.
+    KEY_NAME_BYTES_MAX: usize = 256;
+    /// The name of a caller or person in a token, in characters.
+    CLAIM_CHARS_MAX: usize = 128;
+    /// Documents of an issuer, in bytes.
+    ISSUER_BYTES_MAX: usize = 256 * 1024;
+    /// Keys of an issuer.
+    ISSUER_KEYS_MAX: usize = 64;
     /// What a browser calls itself, in characters.
     BROWSER_CHARS_MAX: usize = 80;
     /// The name of a secret that is set, in characters.

@@ -4,6 +4,7 @@
 //! Invariant 18: nothing that opens an agent's door opens a session, and no session calls
 //! tools as an agent.
 
+use model::config::StudioConfig;
 use model::govern::key::{self, KeyDigest, Secret};
 use model::govern::person::{Actor, Person};
 use model::record::audit::{Act, Notice};
@@ -19,6 +20,9 @@ use crate::notice::loudly;
 
 /// Through what people sign in.
 const STUDIO: &str = "studio";
+/// What the names of people begin with whom an issuer vouches for, so that none of them is
+/// taken for the owner.
+pub(crate) const VOUCHED: &str = "oauth:";
 
 /// People at the Studio.
 #[derive(Clone, Copy, Debug)]
@@ -101,16 +105,17 @@ impl PeopleAdmin<'_> {
         let is_it = |code: &KeyDigest| bool::from(code.as_slice().ct_eq(&typed));
         let people = self.engine.store().people();
         match people.take_code(self.engine.now_ms(), &is_it)? {
-            true => self.begin(&Person::owner(), place),
+            true => self.begin(&Person::owner(), place, &[]),
             false => Err(SignInFault::Code),
         }
     }
 
-    /// Begins the session of a person that an issuer vouches for.
+    /// Begins the session of a person. `vouched` is what an issuer says about them.
     pub fn begin(
         &self,
         person: &Person,
         place: SessionPlace<'_>,
+        vouched: &[(&str, &str)],
     ) -> Result<(Secret, OpenSession), SignInFault> {
         let secret = key::session_secret(random()?);
         let now_ms = self.engine.now_ms();
@@ -123,7 +128,7 @@ impl PeopleAdmin<'_> {
             browser: text::elided(&text::one_line(place.raw_browser), limit::BROWSER_CHARS_MAX),
             started_ms: now_ms,
             seen_ms: now_ms,
-            expires_ms: now_ms.saturating_add(limit::PERSON_SESSION_HOURS_MAX * HOUR_MS),
+            expires_ms: now_ms.saturating_add(hours(&self.config())),
         };
         // It grants something, so it is written down first.
         let notice = Notice::new(
@@ -132,7 +137,10 @@ impl PeopleAdmin<'_> {
             STUDIO,
             "a person signed in",
         );
-        let notice = notice.about(&session.id).detail("role", person.role.word());
+        let mut notice = notice.about(&session.id).detail("role", person.role.word());
+        for (name, value) in vouched {
+            notice = notice.detail(name, value);
+        }
         self.engine
             .notice(notice.detail("browser", &session.browser))?;
         self.engine.store().people().begin(&session, now_ms)?;
@@ -146,7 +154,9 @@ impl PeopleAdmin<'_> {
         let digest = secret.digest();
         let now_ms = self.engine.now_ms();
         let found = people.find(&digest)?;
-        let Some(session) = found.filter(|session| is_open(session, address, now_ms)) else {
+        let Some(session) =
+            found.filter(|session| is_open(session, address, now_ms, &self.config()))
+        else {
             return Ok(None);
         };
         if now_ms.saturating_sub(session.seen_ms) >= limit::PERSON_SEEN_SECONDS * 1_000 {
@@ -160,14 +170,15 @@ impl PeopleAdmin<'_> {
     pub fn is_open(&self, secret: &Secret, address: &str) -> Result<bool, StoreError> {
         let now_ms = self.engine.now_ms();
         let found = self.engine.store().people().find(&secret.digest())?;
-        Ok(found.is_some_and(|session| is_open(&session, address, now_ms)))
+        Ok(found.is_some_and(|session| is_open(&session, address, now_ms, &self.config())))
     }
 
     /// All sessions that are not over.
     pub fn sessions(&self) -> Result<Vec<OpenSession>, StoreError> {
         let now_ms = self.engine.now_ms();
         let all = self.engine.store().people().all()?.into_iter();
-        let live = all.filter(|session| session.expires_ms > now_ms);
+        let config = self.config();
+        let live = all.filter(|session| is_live(session, now_ms, &config));
         Ok(live.map(open).collect())
     }
 
@@ -187,6 +198,25 @@ impl PeopleAdmin<'_> {
         Ok(ended)
     }
 
+    /// The issuer whose accounts open the Studio, if there is one.
+    #[must_use]
+    pub fn issuer(&self) -> Option<String> {
+        self.config().oauth.map(|oauth| oauth.issuer)
+    }
+
+    /// Seconds a session may be unused.
+    #[must_use]
+    pub fn idle_seconds(&self) -> i64 {
+        i64::try_from(self.config().idle_minutes)
+            .unwrap_or(1)
+            .saturating_mul(60)
+    }
+
+    /// The settings in force now.
+    pub(crate) fn config(&self) -> StudioConfig {
+        self.engine.registry().current().config.studio.clone()
+    }
+
     fn say_over(&self, person: &Person, message: &str, ended: usize) {
         let notice = Notice::new(Act::PersonSignedOut, &person.name, STUDIO, message);
         let notice = notice.detail("sessions", &ended.to_string());
@@ -194,10 +224,26 @@ impl PeopleAdmin<'_> {
     }
 }
 
-fn is_open(session: &PersonSession, address: &str, now_ms: i64) -> bool {
-    let idle_ms = limit::PERSON_IDLE_MINUTES_MAX * MINUTE_MS;
-    let idle_until = session.seen_ms.saturating_add(idle_ms);
-    session.expires_ms > now_ms && idle_until > now_ms && session.address == address
+fn hours(config: &StudioConfig) -> i64 {
+    i64::try_from(config.session_hours)
+        .unwrap_or(1)
+        .saturating_mul(HOUR_MS)
+}
+
+fn is_open(session: &PersonSession, address: &str, now_ms: i64, config: &StudioConfig) -> bool {
+    is_live(session, now_ms, config) && session.address == address
+}
+
+/// Whether a session is not over. Settings that became stricter count for sessions that
+/// are open, and so does an issuer that no longer opens the Studio.
+fn is_live(session: &PersonSession, now_ms: i64, config: &StudioConfig) -> bool {
+    let idle_minutes = i64::try_from(config.idle_minutes).unwrap_or(1);
+    let idle_until = session
+        .seen_ms
+        .saturating_add(idle_minutes.saturating_mul(MINUTE_MS));
+    let over = session.started_ms.saturating_add(hours(config));
+    let is_vouched = config.oauth.is_some() || !session.person.starts_with(VOUCHED);
+    session.expires_ms.min(over) > now_ms && idle_until > now_ms && is_vouched
 }
 
 fn open(session: PersonSession) -> OpenSession {
@@ -214,7 +260,7 @@ fn open(session: PersonSession) -> OpenSession {
     }
 }
 
-fn random<const BYTES: usize>() -> Result<[u8; BYTES], SignInFault> {
+pub(crate) fn random<const BYTES: usize>() -> Result<[u8; BYTES], SignInFault> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(|_| SignInFault::Random)?;
     Ok(bytes)

@@ -119,6 +119,8 @@ pub struct Powers {
     account: Account,
     secrets: Arc<Masker>,
     events: Mutex<Events>,
+    /// What times in events are counted from.
+    began: Instant,
 }
 
 /// What the powers did, for the record of the call.
@@ -128,6 +130,16 @@ struct Events {
     dropped: u64,
     /// The first host that was allowed and could not be reached.
     unreached: Option<String>,
+}
+
+/// An event with when it began, counted from the beginning of the run, and how long it took.
+fn timed(mut event: Value, took: Option<(Duration, Duration)>) -> Value {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    if let (Some((began, took)), Some(members)) = (took, event.as_object_mut()) {
+        members.insert("atUs".to_owned(), micros(began).into());
+        members.insert("us".to_owned(), micros(took).into());
+    }
+    event
 }
 
 impl Powers {
@@ -171,6 +183,7 @@ impl Powers {
             account: Account::new(&settings.caller, time, deadline),
             secrets,
             events: Mutex::default(),
+            began: Instant::now(),
         })
     }
 
@@ -205,6 +218,7 @@ impl Powers {
             account: Account::new("", COMPUTE_MAX, deadline),
             secrets: Arc::new(Masker::none()),
             events: Mutex::default(),
+            began: Instant::now(),
         }
     }
 
@@ -239,7 +253,7 @@ impl Powers {
                 .iter()
                 .for_each(|event| self.note(event.to_json()));
         }
-        self.note_files();
+        self.note_files(None);
         let mut events = self.events();
         let events = std::mem::take(&mut *events);
         (events.kept, events.dropped)
@@ -247,15 +261,15 @@ impl Powers {
 
     /// Moves what the files recorded into the record of the call, so that it
     /// stands between the right fetches.
-    fn note_files(&self) {
+    fn note_files(&self, began: Option<Duration>) {
         let Some(files) = &self.files else {
             return;
         };
         let taken = files.take_events();
-        taken
-            .kept
-            .iter()
-            .for_each(|event| self.note(event.to_json()));
+        let took = began.map(|began| (began, self.began.elapsed().saturating_sub(began)));
+        for event in &taken.kept {
+            self.note(timed(event.to_json(), took));
+        }
         self.events().dropped += taken.dropped_count;
     }
 
@@ -298,21 +312,25 @@ impl Powers {
             let Some(fetch) = &self.fetch else {
                 return Err(self.absent(&operation));
             };
+            let mut began = self.began.elapsed();
             let fetched = fetch.run(ask).await;
             let mut hops = fetched.events.iter();
             if let Some(hop) = hops.find(|hop| is_unreached(hop)) {
                 self.events().unreached.get_or_insert(hop.host.clone());
             }
-            fetched
-                .events
-                .iter()
-                .for_each(|event| self.note(event.to_json()));
+            // One hop after the other.
+            for event in &fetched.events {
+                let took = Duration::from_millis(event.duration_ms);
+                self.note(timed(event.to_json(), Some((began, took))));
+                began = began.saturating_add(took);
+            }
             return fetched.outcome;
         }
         if let Some(function) = operation.strip_prefix("fs.") {
             let Some(files) = self.files.clone() else {
                 return Err(self.absent(&operation));
             };
+            let began = self.began.elapsed();
             let ask = Arc::new(ask);
             let mut under_way = UnderWay {
                 powers: self,
@@ -324,7 +342,7 @@ impl Powers {
             let (called, working) = (function.to_owned(), Arc::clone(&files));
             let answered = off_thread(move || working.call(&called, &ask)).await;
             under_way.is_over = true;
-            self.note_files();
+            self.note_files(Some(began));
             return answered;
         }
         if !host::builtin::OPERATIONS.contains(&operation.as_str()) {

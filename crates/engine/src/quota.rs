@@ -7,13 +7,13 @@
 
 use model::config::Config;
 use model::govern::access::quota::{
-    self, DailyUnits, LimitExceeded, LimitUsage, LimitedCall, RateLimit, RetryAfter,
+    self, DailyUnits, LimitExceeded, LimitUsage, LimitedCall, RateLimit, RetryAfter, UsedLimit,
 };
 use model::reason::Reason;
 use model::record::outcome::CallError;
 use model::text;
-use store::Store;
 use store::usage::UsageKey;
+use store::{Store, StoreError};
 
 use crate::error::causes;
 use crate::refusal::{CallRefusal, GatePass, GateResult};
@@ -120,6 +120,22 @@ impl Quotas {
         quota::enter(&mut both, &visit, usage.process()).map_err(|exceeded| refuse(&exceeded))?;
         let note = format!("a call counts towards {}", lines.join(", "));
         Ok(GatePass::new((), note))
+    }
+
+    /// What a caller used of the limits that hold for it, whatever tools they name.
+    pub(crate) fn used(
+        &self,
+        config: &Config,
+        caller: &str,
+        groups: &[String],
+    ) -> Result<Vec<(RateLimit, UsedLimit)>, StoreError> {
+        let held = config.limits.iter();
+        let held = held.filter(|limit| limit.concerns(caller, groups));
+        let held: Vec<_> = held.cloned().collect();
+        let visit = self.visit(config, caller, "", groups);
+        let used = self.store.usage().peek(&keys(&held, &visit))?;
+        let used = used.iter().map(|usage| usage.at(visit.at_ms));
+        Ok(held.into_iter().zip(used).collect())
     }
 
     /// A call with what it costs.

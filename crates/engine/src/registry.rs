@@ -28,6 +28,7 @@ use model::sync::lock;
 mod build;
 mod names;
 
+pub(crate) use build::own_names;
 use build::{Known, ground, stands, take, take_servers};
 
 pub use crate::settings::read_config;

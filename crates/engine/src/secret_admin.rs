@@ -15,6 +15,7 @@ use store::StoreError;
 
 use crate::engine::{Engine, SECRETS_FILE};
 use crate::limit;
+use crate::secret_line;
 
 /// Why a secret is not changed.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +84,12 @@ impl Engine {
             }
         }
         if let Some(value) = value {
-            kept.push_str(&format!("{name}={value}\n"));
+            // A blank at an end comes from copying, never from the one who issued it.
+            let is_whole = !value.is_empty() && value.trim() == value;
+            let line = secret_line::line(name, value).filter(|_| is_whole);
+            let line = line.ok_or(SecretFault::Value)?;
+            kept.push_str(&line);
+            kept.push('\n');
             // What is read back must be what was typed, whatever is in it.
             let mut readable = Environment::empty();
             let is_read = readable.read_lines(&kept).is_ok();

@@ -149,7 +149,15 @@ impl<'a> ServerAdmin<'a> {
         ServerAdmin { actor, ..self }
     }
 
-    fn notice_of(&self, act: Act, message: &str) -> Notice {
+    pub(crate) fn engine(&self) -> &Engine {
+        self.engine
+    }
+
+    pub(crate) fn actor(&self) -> Actor<'_> {
+        self.actor
+    }
+
+    pub(crate) fn notice_of(&self, act: Act, message: &str) -> Notice {
         Notice::new(act, self.actor.by, self.actor.through, message)
     }
 

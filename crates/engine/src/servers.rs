@@ -237,6 +237,19 @@ impl ServerTools {
     }
 }
 
+/// How a server that is not in the settings would stand beside those that are.
+pub(crate) fn trial_view(
+    config: &ServerConfig,
+    record: ServerRecord,
+    servers: &[ServerConfig],
+    records: &ServerRecords,
+    own: &[&str],
+) -> ServerView {
+    let mut judged = judge::judge(servers, records, own);
+    let offered = judged.remove(&config.name).flatten();
+    view(&Arc::new(config.clone()), record, offered)
+}
+
 /// Where a server stands, from its settings, its record and what it offered last.
 fn view(
     config: &Arc<ServerConfig>,

@@ -16,10 +16,6 @@ pub mod bucket;
 pub mod clock;
 /// What browsers are told.
 mod cors;
-/// The keys of an issuer.
-pub mod issuer;
-/// Tokens of an issuer, read without believing them.
-pub mod jwt;
 /// Keys of ours, looked up at every request.
 mod key_lookup;
 /// The layer around routes.
@@ -47,6 +43,7 @@ mod refusal_page;
 /// The sessions of legacy clients.
 pub mod session;
 
+pub use engine::{issuer, jwt};
 pub use model::network::web as address;
 
 pub use authenticate::{Auth, AuthParts, AuthSettings};

@@ -31,6 +31,7 @@ mod progressive;
 mod sandbox;
 mod servers;
 mod shown;
+mod studio;
 mod toolbox;
 mod trust;
 
@@ -46,6 +47,7 @@ pub use servers::{
     ServerSharing, ServerTransport, ServerUrl, is_server_name,
 };
 pub use shown::{Setting, SettingSource};
+pub use studio::{CodePrinting, StudioConfig, StudioOauth};
 pub use toolbox::{ToolboxCategory, ToolboxConfig};
 
 /// What the operator set.
@@ -97,6 +99,8 @@ pub struct Config {
     pub approvals: ApprovalsConfig,
     /// Whose tokens the server takes.
     pub oauth: Option<OauthConfig>,
+    /// The page for people.
+    pub studio: StudioConfig,
     /// Where traces go.
     pub telemetry: TelemetryConfig,
     /// Other people's MCP servers.
@@ -239,6 +243,7 @@ impl Config {
             serve: ServeConfig::standard(),
             approvals: ApprovalsConfig::standard(),
             oauth: None,
+            studio: StudioConfig::standard(),
             telemetry: TelemetryConfig::default(),
             servers: Vec::new(),
             connections: Vec::new(),
@@ -293,7 +298,7 @@ struct ConfigFile {
     costs: BTreeMap<toml::Spanned<String>, toml::Spanned<i64>>,
     actions: BTreeMap<toml::Spanned<String>, toml::Spanned<String>>,
     trust: Option<toml::Spanned<trust::TrustFile>>,
-    calls: CallsFile,
+    calls: doors::CallsFile,
     approvals: doors::ApprovalsFile,
     audit: AuditFile,
     sandbox: sandbox::SandboxFile,
@@ -305,6 +310,7 @@ struct ConfigFile {
     network: NetworkFile,
     serve: doors::ServeFile,
     oauth: Option<doors::OauthFile>,
+    studio: studio::StudioFile,
     telemetry: doors::TelemetryFile,
     server: Vec<toml::Spanned<servers::ServerFile>>,
     connections: BTreeMap<toml::Spanned<String>, connections::ConnectionFile>,
@@ -326,12 +332,6 @@ struct SelectionFile {
     names: BTreeSet<String>,
     tags: BTreeSet<String>,
     categories: BTreeSet<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct CallsFile {
-    concurrent: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -418,6 +418,8 @@ impl ConfigFile {
         config.calls.concurrent = self.calls.concurrent.unwrap_or_default();
         config.serve = faults.serve(self.serve);
         config.oauth = self.oauth.map(|file| faults.oauth(file));
+        let issuer = config.oauth.as_ref().map(|oauth| oauth.issuer.as_str());
+        config.studio = faults.studio(self.studio, issuer);
         config.telemetry = self.telemetry.resolve();
         faults.audit(self.audit, &mut config.audit);
         config.sandbox = faults.sandbox(self.sandbox);

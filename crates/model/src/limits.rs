@@ -41,6 +41,14 @@ macro_rules! limits {
 }
 
 limits! {
+    /// Minutes a person's session may be unused unless the operator says otherwise.
+    PERSON_IDLE_MINUTES_DEFAULT: u64 = 60;
+    /// Minutes an operator may let a session be unused.
+    PERSON_IDLE_MINUTES_MAX: u64 = 1_440;
+    /// Hours a person's session lasts unless the operator says otherwise.
+    PERSON_SESSION_HOURS_DEFAULT: u64 = 12;
+    /// Hours an operator may let a session last.
+    PERSON_SESSION_HOURS_MAX: u64 = 168;
     /// A whole file of documents, in bytes.
     FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
     /// Documents in one file.

@@ -32,6 +32,46 @@ pub fn length_ms(text: &str) -> Option<i64> {
     (count >= 0).then(|| count.saturating_mul(each))
 }
 
+/// `2026-01-31`: the date of a moment from 1970 on, UTC.
+#[must_use]
+pub fn date(at_ms: i64) -> Option<String> {
+    let mut left = at_ms.div_euclid(DAY_MS);
+    if !(0..=DATE_DAYS_MAX).contains(&left) {
+        return None;
+    }
+    let mut year = 1970;
+    loop {
+        let days = if is_leap(year) { 366 } else { 365 };
+        if left < days {
+            break;
+        }
+        left -= days;
+        year += 1;
+    }
+    let mut month = 1;
+    while left >= days_of(year, month) {
+        left -= days_of(year, month);
+        month += 1;
+    }
+    Some(format!("{year:04}-{month:02}-{:02}", left + 1))
+}
+
+/// Days up to the year 9999.
+const DATE_DAYS_MAX: i64 = 2_932_896;
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+fn days_of(year: i64, month: i64) -> i64 {
+    match month {
+        2 if is_leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
 /// Midnight, UTC, of a date of the Gregorian calendar from 1970 on.
 fn date_ms(text: &str) -> Option<i64> {
     let mut parts = text.split('-');
@@ -44,13 +84,7 @@ fn date_ms(text: &str) -> Option<i64> {
     if parts.next().is_some() || year < 1970 || !(1..=12).contains(&month) {
         return None;
     }
-    let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days_of = |month: i64| match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    };
+    let days_of = |month: i64| days_of(year, month);
     if !(1..=days_of(month)).contains(&day) {
         return None;
     }
@@ -64,6 +98,23 @@ fn date_ms(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_reads_back_as_it_was_written() {
+        for text in [
+            "1970-01-01",
+            "2024-02-29",
+            "2026-12-31",
+            "2100-03-01",
+            "9999-12-31",
+        ] {
+            let at_ms = date_ms(text).expect("a date");
+            assert_eq!(date(at_ms).as_deref(), Some(text));
+            assert_eq!(date(at_ms + DAY_MS - 1).as_deref(), Some(text));
+        }
+        assert_eq!(date(-1), None);
+        assert_eq!(date(i64::MAX), None);
+    }
 
     #[test]
     fn moments_are_lengths_or_dates() {

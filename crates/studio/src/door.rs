@@ -12,9 +12,9 @@ use axum::routing::{MethodFilter, MethodRouter};
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::route::{API, CHANGE, Needs, Route, VIEW, respond};
+use crate::route::{API, CALLBACK, CHANGE, Needs, Route, VIEW, respond};
 use crate::studio::Studio;
-use crate::{api, asset, event, guard, page, session};
+use crate::{api, asset, event, guard, oauth, page, session};
 
 impl Studio {
     /// Every route of the Studio, with its checks around it.
@@ -89,6 +89,7 @@ fn table() -> Vec<Route> {
             |studio, asked, _: page::Nothing| session::sign_out_all(studio, asked),
         ),
     ];
+    all.extend(oauth_routes());
     all.push(Route::raw(
         Method::GET,
         "/api/v1/events",
@@ -106,6 +107,31 @@ fn table() -> Vec<Route> {
     ));
     all.extend(page::routes());
     all
+}
+
+/// Signing in with an issuer's account.
+fn oauth_routes() -> Vec<Route> {
+    vec![
+        Route::raw(
+            Method::POST,
+            "/api/v1/session/oauth",
+            Needs::Nothing,
+            "Where to sign in with an issuer's account",
+            &[],
+            oauth::begin,
+        )
+        .taking::<page::Nothing>()
+        .answering::<oauth::LoginPage>(),
+        Route::raw(
+            Method::GET,
+            CALLBACK,
+            Needs::Nothing,
+            "Where an issuer sends people back to",
+            &["code", "state", "iss", "error"],
+            oauth::finish,
+        )
+        .ignoring_unknown(),
+    ]
 }
 
 /// The router of the table, with the files of the page beside it.

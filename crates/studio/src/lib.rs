@@ -20,6 +20,8 @@ mod guard;
 mod hub;
 /// Every bound of the Studio.
 pub mod limit;
+/// Signing in with an issuer's account.
+mod oauth;
 /// The API, part by part.
 mod page;
 /// One request as a part of the API sees it.

@@ -45,6 +45,10 @@ model::limits! {
     RESULT_BYTES_MAX: usize = 8 << 20;
     /// Seconds a call of the inspector may take, approval included.
     CALL_SECONDS_MAX: u64 = 600;
+    /// Servers that are tried out at one time.
+    TRIALS_MAX: usize = 2;
+    /// Bytes of a client's settings to import from.
+    IMPORT_BYTES_MAX: usize = 1 << 20;
     /// Calls of the inspector at one time.
     CALLS_MAX: usize = 16;
 }

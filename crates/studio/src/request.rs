@@ -108,12 +108,19 @@ pub(crate) fn note(raw: Option<&str>) -> ApiResult<Option<String>> {
 }
 
 /// The query of an address, as names and values.
-pub(crate) fn query(raw: Option<&str>, known: &[&str]) -> ApiResult<BTreeMap<String, Vec<String>>> {
+pub(crate) fn query(
+    raw: Option<&str>,
+    known: &[&str],
+    ignores_unknown: bool,
+) -> ApiResult<BTreeMap<String, Vec<String>>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pair in raw.unwrap_or("").split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (name, value) = (unescaped(name)?, unescaped(value)?);
         if !known.contains(&name.as_str()) {
+            if ignores_unknown {
+                continue;
+            }
             let name = text::elided(&text::one_line(&name), 40);
             return Err(ApiError::request(format!("there is no parameter `{name}`")));
         }
@@ -153,12 +160,15 @@ mod tests {
 
     #[test]
     fn a_query_is_read_or_refused() {
-        let read = query(Some("tool=a%2Fb+c&tool=%C3%A9&x="), &["tool", "x"]).expect("a query");
+        let read =
+            query(Some("tool=a%2Fb+c&tool=%C3%A9&x="), &["tool", "x"], false).expect("a query");
         assert_eq!(read["tool"], ["a/b c", "é"]);
         assert_eq!(read["x"], [""]);
         for odd in ["y=1", "tool=%", "tool=%4", "tool=%zz", "tool=%ff"] {
-            assert!(query(Some(odd), &["tool"]).is_err(), "{odd}");
+            assert!(query(Some(odd), &["tool"], false).is_err(), "{odd}");
         }
-        assert!(query(None, &[]).expect("none").is_empty());
+        let lenient = query(Some("y=1&tool=a"), &["tool"], true).expect("a query");
+        assert_eq!(lenient.into_keys().collect::<Vec<_>>(), ["tool"]);
+        assert!(query(None, &[], false).expect("none").is_empty());
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Route {
     pub(crate) about: &'static str,
     /// The parameters of its query.
     pub(crate) query: &'static [&'static str],
+    /// Whether other parameters are ignored, in place of a refusal.
+    ignores_unknown: bool,
     /// What its body is.
     pub(crate) body: Option<SchemaOf>,
     /// What it answers; nothing if that is no JSON.
@@ -85,6 +87,7 @@ impl Route {
             needs,
             about,
             query,
+            ignores_unknown: false,
             body: None,
             answer: None,
             work,
@@ -111,6 +114,7 @@ impl Route {
             needs,
             about,
             query: &[],
+            ignores_unknown: false,
             body: Some(subschema::<B>),
             answer: None,
             work,
@@ -143,6 +147,7 @@ impl Route {
             needs,
             about,
             query: &[],
+            ignores_unknown: false,
             body: Some(subschema::<B>),
             answer: None,
             work,
@@ -171,6 +176,7 @@ impl Route {
             needs,
             about,
             query,
+            ignores_unknown: false,
             body: None,
             answer: None,
             work,
@@ -197,6 +203,7 @@ impl Route {
             needs,
             about,
             query,
+            ignores_unknown: false,
             body: None,
             answer: None,
             work,
@@ -217,6 +224,12 @@ impl Route {
     /// The same, with what it answers.
     pub(crate) fn answering<T: JsonSchema>(self) -> Route {
         self.named::<T>()
+    }
+
+    /// The same, but with parameters of the query that it does not know: issuers add some.
+    pub(crate) fn ignoring_unknown(mut self) -> Route {
+        self.ignores_unknown = true;
+        self
     }
 
     fn changes(&self) -> bool {
@@ -286,7 +299,7 @@ pub(crate) async fn respond(
             limit::BODY_BYTES_MAX
         }
     };
-    asked.query = query(parts.uri.query(), route.query)?;
+    asked.query = query(parts.uri.query(), route.query, route.ignores_unknown)?;
     if route.changes() {
         check_content_type(&asked.headers)?;
         let bound = Duration::from_secs(limit::BODY_SECONDS_MAX);

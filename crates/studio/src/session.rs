@@ -4,14 +4,14 @@ use axum::Json;
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, SET_COOKIE, USER_AGENT};
 use axum::response::{IntoResponse as _, Response};
-use engine::limit as engine_limit;
 use engine::people::{OpenSession, SessionPlace, SignInFault};
+use engine::person_login::LoginFault;
 use model::govern::key::{self, Secret};
 use model::govern::person::PersonRole;
 use model::word::Word as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
@@ -135,7 +135,7 @@ fn view(studio: &Studio, secret: &Secret, session: &OpenSession) -> SessionView 
         csrf: csrf(secret),
         started_at_ms: session.started_ms,
         expires_at_ms: session.expires_ms,
-        idle_seconds: engine_limit::PERSON_IDLE_MINUTES_MAX * 60,
+        idle_seconds: studio.engine().people().idle_seconds(),
         server: ServerFacts {
             version: studio.inner.settings.version,
             home: studio.engine().home().display().to_string(),
@@ -177,13 +177,24 @@ pub(crate) fn sign_in(studio: &Studio, asked: &Asked, given: SignIn) -> ApiResul
         }
     })?;
     studio.inner.tries.forgive(began);
-    for old in secrets(studio, &asked.headers) {
-        let ended = people.sign_out(&old, &session.person);
-        ended.map_err(|fault| studio.alarm("the old session could not be ended", &fault))?;
-    }
+    end_others(studio, &asked.headers, &session)?;
     let seconds = session.expires_ms.saturating_sub(session.started_ms) / 1_000;
     let view = Json(view(studio, &secret, &session)).into_response();
     Ok(with_cookie(view, studio, Some(secret.reveal()), seconds))
+}
+
+/// Ends what the browser was signed in as before.
+pub(crate) fn end_others(
+    studio: &Studio,
+    headers: &HeaderMap,
+    session: &OpenSession,
+) -> ApiResult<()> {
+    let people = studio.engine().people();
+    for old in secrets(studio, headers) {
+        let ended = people.sign_out(&old, &session.person);
+        ended.map_err(|fault| studio.alarm("the old session could not be ended", &fault))?;
+    }
+    Ok(())
 }
 
 fn with_cookie(
@@ -203,10 +214,27 @@ pub(crate) fn show(studio: &Studio, asked: &Asked) -> ApiResult<SessionView> {
     match find(studio, &asked.headers) {
         Ok((secret, session)) => Ok(view(studio, &secret, &session)),
         Err(error) => {
-            let ways = json!({"signIn": {"code": true, "oauth": null}});
+            let ways = json!({"signIn": {"code": true, "oauth": way(studio)}});
             Err(error.with_details(ways))
         }
     }
+}
+
+/// How people sign in with an account, for the page; nothing if they do not.
+fn way(studio: &Studio) -> Value {
+    let Some(issuer) = studio.engine().people().issuer() else {
+        return Value::Null;
+    };
+    let host = issuer.split("://").nth(1).unwrap_or(&issuer);
+    let host = host.split('/').next().unwrap_or(host);
+    let problems = LoginFault::SENTENCES.iter();
+    let problems: Map<_, _> = problems
+        .map(|(code, words)| ((*code).to_owned(), json!(words)))
+        .collect();
+    json!({
+        "name": format!("Sign in with {}", model::text::one_line(host)),
+        "problems": problems,
+    })
 }
 
 /// Ends this session.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use axum::http::header::HeaderValue;
 use engine::Engine;
 use engine::health::Health;
+use engine::person_login::PersonLogin;
 use model::network::web::Addresses;
 use model::record::audit::notice::SERVER;
 use sha2::{Digest as _, Sha256};
@@ -44,9 +45,13 @@ pub(crate) struct StudioState {
     /// server has a name of its own.
     pub(crate) cookie: String,
     pub(crate) tries: SignInTries,
+    /// Signing in with an issuer's account.
+    pub(crate) login: PersonLogin,
     pub(crate) events: EventHub,
     /// One permit for each request that is worked on.
     pub(crate) work: Arc<Semaphore>,
+    /// One permit for each server that is tried out.
+    pub(crate) trials: Semaphore,
     /// Calls of the inspector that are under way, by the page's own name for them.
     pub(crate) calls: Mutex<HashMap<String, CancellationToken>>,
     /// The last examination of this machine.
@@ -69,8 +74,10 @@ impl Studio {
                 settings,
                 cookie: format!("ringfence_studio_{piece}"),
                 tries: SignInTries::default(),
+                login: PersonLogin::default(),
                 events: EventHub::default(),
                 work: Arc::new(Semaphore::new(limit::REQUESTS_MAX)),
+                trials: Semaphore::new(limit::TRIALS_MAX),
                 calls: Mutex::default(),
                 health: tokio::sync::Mutex::default(),
             }),

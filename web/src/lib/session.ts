@@ -14,7 +14,8 @@ export interface Session {
 
 export interface SignIn {
   code: boolean;
-  oauth: { name: string; url: string } | null;
+  /** The words of the button, and what went wrong by the word in the address. */
+  oauth: { name: string; problems: Record<string, string> } | null;
 }
 
 export type Door = 'asking' | 'out' | 'in' | 'expired' | 'unreachable';

@@ -30,6 +30,8 @@ export default function AuditPage() {
   const log = useLog(filter);
   const list = useListKeys();
   const at = parts[0];
+  const shown = JSON.stringify(filter);
+  const rows = useMemo(() => log.items.map((row) => <Row key={row.id + row.kind} row={row} isAt={row.id === at} filter={filter} />), [log.items, at, shown]);
   return (
     <Page
       title="Audit"
@@ -48,9 +50,7 @@ export default function AuditPage() {
             <div class="list-body" ref={list} data-test="audit-list">
               {log.error && <Failed error={log.error} retry={log.reload} />}
               {log.isLoading && <Loading what="the log" />}
-              {log.items.map((row) => (
-                <Row key={row.id + row.kind} row={row} isAt={row.id === at} filter={filter} />
-              ))}
+              {rows}
               {!log.isLoading && !log.error && !log.items.length && (
                 <Empty title="Nothing here">
                   {log.empty ? <p><T text={log.empty} /></p> : Object.keys(filter).length ? <p>No entry fits {Object.entries(filter).map(([name, value]) => `${name} “${value}”`).join(', ')}.</p> : <p>Every attempt to call a tool is recorded here before anything else happens, refused ones included. <a href={link('inspector')}>Call a tool</a> to see the first.</p>}
@@ -345,22 +345,28 @@ function CallView({ call }: { call: Call }) {
   );
 }
 
-/** What the call did outside of its sandbox, in order; on one time line where times are recorded. */
+/** Where the time went: before the run, the run, and what it did outside of its sandbox. */
 function Waterfall({ call }: { call: Call }) {
-  if (!call.events.length) return null;
-  const total = Math.max(call.timing?.totalUs ?? 0, ...call.events.map((event) => (event.atUs ?? 0) + (event.us ?? 0)), 1);
-  const isTimed = call.events.some((event) => event.us !== undefined && event.us !== null);
+  const { timing, events } = call;
+  if (!events.length && !timing?.runUs) return null;
+  const total = Math.max(timing?.totalUs ?? 0, 1);
+  // Gates and people come before the run; events are counted from its beginning.
+  const start = timing ? Math.max(0, timing.totalUs - timing.runUs) : 0;
+  const untimed = events.filter((event) => event.us === undefined || event.us === null);
   return (
-    <Section title="What it did" aside={call.eventsDropped ? `${call.eventsDropped} more are not recorded` : undefined} test="waterfall">
-      {isTimed ? (
+    <Section title="Where the time went" aside={call.eventsDropped ? `${call.eventsDropped} more are not recorded` : undefined} test="waterfall">
+      {timing && (
         <div class="fall">
-          {call.events.map((event) => (
-            <Fall label={event.words} at={event.atUs ?? null} us={event.us ?? null} total={total} isBad={event.ok === false} kind={event.kind} />
+          <Fall label="gates, and waiting for people" at={0} us={start} total={total} isBad={false} kind="before" />
+          {timing.runUs > 0 && <Fall label={call.tool} at={start} us={timing.runUs} total={total} isBad={call.status === 'failed'} kind="run" />}
+          {events.filter((event) => !untimed.includes(event)).map((event) => (
+            <Fall label={event.words} at={start + (event.atUs ?? 0)} us={event.us ?? null} total={total} isBad={event.ok === false} kind={event.kind} isInner />
           ))}
         </div>
-      ) : (
+      )}
+      {untimed.length > 0 && (
         <ol class="touches">
-          {call.events.map((event) => (
+          {untimed.map((event) => (
             <li>
               <span class="tag">{event.kind}</span>
               <span><T text={event.words} /></span>

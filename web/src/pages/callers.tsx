@@ -34,7 +34,7 @@ interface CallerRow {
 interface Caller extends CallerRow {
   standing: string[];
   trust: { strategy: string; covered: boolean; tracks: { category: string | null; level: string; sinceMs: number | null; question: string | null; lines: string[] }[] } | null;
-  limits: { name: string; words: string }[];
+  limits: { name: string; words: string; kinds: { what: string; used: number; most: number }[] }[];
   rules: RuleRow[];
   answers: string | null;
 }
@@ -173,14 +173,22 @@ function View({ caller, set, reload }: { caller: Caller; set: (caller: Caller) =
               </ul>
             </div>
           ))}
+          {canChange.value && caller.trust.covered && <Feedback name={caller.name} categories={caller.trust.tracks.flatMap((track) => track.category ?? [])} set={set} />}
         </Section>
       )}
       <Section title="Limits used">
         {caller.limits.length ? (
           caller.limits.map((limit) => (
-            <p>
-              <strong><T text={limit.name} /></strong> <span class="dim"><T text={limit.words} /></span>
-            </p>
+            <div class="section" data-test="limit">
+              <p class="dim"><T text={limit.words} /></p>
+              {limit.kinds.map((kind) => (
+                <div class="bar">
+                  <span>{kind.what}</span>
+                  <progress aria-label={`${kind.what} used`} max={kind.most || 1} value={kind.used} />
+                  <span class="took">{kind.used.toLocaleString('en')} of {kind.most.toLocaleString('en')}</span>
+                </div>
+              ))}
+            </div>
           ))
         ) : (
           <p class="dim">No limit applies.</p>
@@ -212,6 +220,42 @@ function View({ caller, set, reload }: { caller: Caller; set: (caller: Caller) =
       </Section>
       {caller.key && canChange.value && <Keys name={caller.name} reload={reload} />}
     </article>
+  );
+}
+
+/** What a person says about a caller's work: it counts for what the caller earns. */
+function Feedback({ name, categories, set }: { name: string; categories: string[]; set: (caller: Caller) => void }) {
+  const [score, setScore] = useState('');
+  const [category, setCategory] = useState('');
+  const [note, setNote] = useState('');
+  const give = useDeed(async () => {
+    set(await post<Caller>(path(['callers', name, 'feedback']), { score: Number(score), category: category || null, note: note || null }));
+    setScore('');
+    setNote('');
+  });
+  return (
+    <form class="form" onSubmit={(event) => (event.preventDefault(), void give.run())} data-test="feedback">
+      <div class="form two">
+        <Field label="Your score of its work, 0 to 10">{(id) => <input id={id} type="number" min="0" max="10" step="1" value={score} onInput={(event) => setScore(event.currentTarget.value)} data-test="score" />}</Field>
+        <Field label="For">
+          {(id) => (
+            <select id={id} value={category} onChange={(event) => setCategory(event.currentTarget.value)}>
+              <option value="">all tools</option>
+              {categories.map((one) => (
+                <option value={one}>{one}</option>
+              ))}
+            </select>
+          )}
+        </Field>
+      </div>
+      <Field label="Note">{(id) => <input id={id} value={note} maxLength={500} onInput={(event) => setNote(event.currentTarget.value)} />}</Field>
+      {give.error && <Failed error={give.error} />}
+      <div class="row">
+        <Button class="small" isSubmit disabled={score === ''} isBusy={give.isBusy} test="give-feedback">
+          Give feedback
+        </Button>
+      </div>
+    </form>
   );
 }
 

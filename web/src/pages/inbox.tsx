@@ -28,7 +28,7 @@ export default function InboxPage() {
   const list = useListKeys();
   const items = inbox.data?.items ?? [];
   const pending = items.filter((item) => item.state === 'pending');
-    const id = parts[0];
+  const id = parts[0];
   // Questions answered while the page was open stay in the list until it is left.
   const seen = useRef(new Map<string, QuestionRow>());
   for (const item of items) seen.current.set(item.id, item);
@@ -44,6 +44,9 @@ export default function InboxPage() {
   const rest = [...items.filter((item) => item.state !== 'pending'), ...gone.reverse()];
   useNews(pending, inbox.data !== undefined);
   const oldest = pending.length ? Math.min(...pending.map((item) => item.askedAtMs)) : undefined;
+  // A thousand rows are made again when the list changed, not with every tick of the clock.
+  const show = query.get('show');
+  const rows = useMemo(() => pending.map((item) => <Row key={item.id} item={item} isAt={item.id === id} show={show} />), [inbox.data, id, show]);
   return (
     <Page title="Inbox" isWide>
       <Split
@@ -53,7 +56,7 @@ export default function InboxPage() {
             <div class="list-head">
               <div class="row">
                 <strong data-test="waiting">{inbox.data ? `${inbox.data.waiting} waiting` : 'Inbox'}</strong>
-                {oldest !== undefined && <span class="dim">oldest {span(now.value - oldest)}</span>}
+                {oldest !== undefined && <Oldest at={oldest} />}
                 <span class="grow" />
                 <Bell />
                 <a class="button small quiet" href={link('inbox', id ? [id] : [], { show: state === 'all' ? undefined : 'all' })}>
@@ -64,9 +67,7 @@ export default function InboxPage() {
             <div class="list-body" ref={list}>
               {inbox.error && !inbox.data && <Failed error={inbox.error} retry={inbox.reload} />}
               {inbox.isLoading && <Loading what="the questions" />}
-              {pending.map((item) => (
-                <Row item={item} isAt={item.id === id} show={query.get('show')} />
-              ))}
+              {rows}
               {inbox.data && !pending.length && (
                 <Empty title="Nothing waits for you">
                   <p>When a call needs a person, it appears here at once, with its arguments and its risk, whichever client made it.</p>
@@ -86,6 +87,10 @@ export default function InboxPage() {
       />
     </Page>
   );
+}
+
+function Oldest({ at }: { at: number }) {
+  return <span class="dim">oldest {span(now.value - at)}</span>;
 }
 
 function Row({ item, isAt, show }: { item: QuestionRow; isAt: boolean; show: string | null }) {

@@ -79,8 +79,7 @@ interface Called {
   error: { code?: string; message: string } | null;
   console: ConsoleLine[];
   elapsedMs: number;
-  raw: { request: unknown; response: unknown };
-  eras?: Record<string, { request: unknown; response: unknown }>;
+  eras: { revision: string; before: unknown[]; headers: [string, string][]; request: unknown; response: unknown }[];
   notes?: string[];
 }
 
@@ -241,12 +240,15 @@ function CallResult({ result, tool, args }: { result: Called; tool: Tool; args: 
           ))}
         {view === 'structured' && (result.resultText !== null ? <Pre text={result.resultText} label="structured result" isTall /> : <p class="dim">The call has no structured result.</p>)}
         {view === 'raw' &&
-          Object.entries(result.eras ?? { 'MCP 2026-07-28': result.raw }).map(([era, messages]) => (
-            <Fold title={era === 'modern' ? 'MCP 2026-07-28' : era === 'legacy' ? 'MCP before 2026' : era} isOpen>
-              <Pre text={JSON.stringify(messages.request, null, 2)} label="request" />
-              <Pre text={JSON.stringify(messages.response, null, 2)} label="response" />
+          result.eras.map((era, index) => (
+            <Fold title={`MCP ${era.revision}${index ? ', with a session' : ', each request by itself'}`} isOpen={!index}>
+              {era.before.length > 0 && <Pre text={era.before.map((message) => JSON.stringify(message, null, 2)).join('\n')} label="messages before, once for each session" />}
+              <Pre text={era.headers.map(([header, value]) => `${header}: ${value}`).join('\n')} label="headers of the request over HTTP" />
+              <Pre text={JSON.stringify(era.request, null, 2)} label="request" />
+              <Pre text={JSON.stringify(era.response, null, 2)} label="response" />
             </Fold>
           ))}
+        {view === 'raw' && !result.eras.length && <p class="dim">The result is too long to be shown twice.</p>}
         {result.notes?.map((note) => <p class="dim"><T text={note} /></p>)}
         {result.console.length > 0 && (
           <Fold title={`Console (${result.console.length})`}>

@@ -1,14 +1,15 @@
 // Other people's MCP servers: added after the exact command was shown, held until their tools are reviewed.
-import { useMemo, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { get, path, post, request } from '../lib/api';
 import { useDeed, useResource } from '../lib/resource';
 import { go, link, route } from '../lib/router';
 import { canChange } from '../lib/session';
 import { count } from '../lib/text';
-import { words } from '../lib/words';
-import type { DiffLine, Risk as RiskFacts, UpstreamFinding } from '../lib/types';
-import { Button, Diff, Empty, Facts, Failed, Field, Fold, Icon, Loading, Note, Pre, Risk, Section, T, Tabs, useListKeys } from '../ui/common';
+import type { Risk as RiskFacts, UpstreamFinding } from '../lib/types';
+import { Button, Empty, Facts, Failed, Fold, Icon, Loading, Note, Pre, Risk, Section, T, Time, useListKeys } from '../ui/common';
 import { Page, Split } from '../ui/frame';
+import { Add } from './servers-add';
+import { Fields, Upstream, type ReviewFacts } from './servers-review';
 
 interface ServerRow {
   name: string;
@@ -25,6 +26,12 @@ interface Server extends ServerRow {
   secrets: string[];
   findings: UpstreamFinding[];
   tools: { name: string; as: string | null; state: string; words: string; risk?: RiskFacts | null }[];
+}
+
+interface ProcessLog {
+  running: boolean;
+  changedAtMs: number;
+  lines: string[];
 }
 
 const TONE = { 'never-listed': '', ready: 'good', review: 'warn', faulty: 'error' } as const;
@@ -77,8 +84,8 @@ export default function ServersPage() {
 
 function Detail({ name }: { name: string }) {
   const server = useResource<Server>(path(['servers', name]), ['servers', 'settings']);
-  const [log, setLog] = useState<{ lines: string[]; fault: string | null }>();
-  const read = useDeed(async () => setLog(await get(path(['servers', name, 'logs']))));
+  const [log, setLog] = useState<ProcessLog[]>();
+  const read = useDeed(async () => setLog((await get<{ items: ProcessLog[] }>(path(['servers', name, 'logs']))).items));
   const [isSure, setSure] = useState(false);
   const block = useDeed(async () => server.set(await post<Server>(path(['servers', name, 'block']), { tool: null })));
   const restart = useDeed(async () => server.set(await post<Server>(path(['servers', name, 'restart']), {})));
@@ -134,10 +141,18 @@ function Detail({ name }: { name: string }) {
       </Section>
       <Section title="What it wrote to standard error">
         {read.error && <Failed error={read.error} />}
-        {log?.fault && <p class="bad"><T text={log.fault} /></p>}
-        {log ? log.lines.length ? <Pre text={log.lines.join('\n')} label="standard error" /> : <p class="dim">Nothing.</p> : canChange.value ? (
+        {log?.map((one) => (
+          <>
+            <p class="dim">
+              {one.running ? 'Running' : 'Ended'}, last wrote <Time at={one.changedAtMs} />
+            </p>
+            {one.lines.length ? <Pre text={one.lines.join('\n')} label="standard error" /> : <p class="dim">Nothing.</p>}
+          </>
+        ))}
+        {log && !log.length && <p class="dim">No process of it has written anything yet. It starts at its first call, or when you list it in the review.</p>}
+        {canChange.value ? (
           <Button class="small" isBusy={read.isBusy} onClick={() => void read.run()} test="read-log">
-            Start it and read
+            {log ? 'Read again' : 'Read'}
           </Button>
         ) : <p class="dim">The owner can read it.</p>}
       </Section>
@@ -156,42 +171,6 @@ function Detail({ name }: { name: string }) {
       )}
     </article>
   );
-}
-
-function Upstream({ findings }: { findings: UpstreamFinding[] }) {
-  if (!findings.length) return null;
-  return (
-    <Section title="Findings">
-      <ul class="findings" data-test="upstream-findings">
-        {findings.map((finding) => (
-          <li>
-            <span class={`tag ${finding.severity}`}>{finding.severity}</span> <T text={finding.message} /> <span class="dim"><T text={finding.place} /></span>
-            {finding.evidence && <Pre text={finding.evidence} label="evidence" />}
-          </li>
-        ))}
-      </ul>
-    </Section>
-  );
-}
-
-interface ReviewItem {
-  key: string;
-  name: string;
-  change: 'new' | 'changed' | 'gone' | 'same';
-  state: string;
-  stateWords: string;
-  risk: RiskFacts | null;
-  fields: { field: string; class: string; before: string | null; after: string | null }[];
-  findings: UpstreamFinding[];
-}
-interface ReviewFacts {
-  server: string;
-  digest: string;
-  decision: string;
-  settled: boolean;
-  items: ReviewItem[];
-  findings: UpstreamFinding[];
-  instructions?: string | null;
 }
 
 function Review({ name }: { name: string }) {
@@ -298,192 +277,6 @@ function Review({ name }: { name: string }) {
           </div>
         </div>
       )}
-    </article>
-  );
-}
-
-function Fields({ fields, isNew }: { fields: ReviewItem['fields']; isNew: boolean }) {
-  if (!fields.length) return null;
-  return (
-    <div class="table-scroll" tabIndex={0} role="region" aria-label="fields">
-      <table class="changes">
-        <thead>
-          <tr>
-            <th>Field</th>
-            {!isNew && <th>Accepted</th>}
-            <th>Offered now</th>
-          </tr>
-        </thead>
-        <tbody>
-          {fields.map((field) => (
-            <tr>
-              <td>
-                <code><T text={field.field} /></code>
-                <p class="dim">{field.class}</p>
-              </td>
-              {!isNew && <td class="removed">{field.before === null ? <span class="dim">absent</span> : <pre><T text={field.before} lines="many" /></pre>}</td>}
-              <td class="added">{field.after === null ? <span class="dim">absent</span> : <pre><T text={field.after} lines="many" /></pre>}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-interface Planned {
-  name: string;
-  argv: string[];
-  environment: { name: string; value: string }[];
-  url: string | null;
-  diff: DiffLine[];
-  findings: UpstreamFinding[];
-  refused: string | null;
-  digest: string;
-}
-
-/** One entry of a client's configuration, to fill the form from. */
-interface Entry {
-  name: string;
-  command: string[];
-  environment: Record<string, string>;
-  url: string | undefined;
-}
-
-function entriesOf(config: string): Entry[] {
-  const text = (value: unknown) => (typeof value === 'string' ? value : '');
-  const record = (value: unknown) => (typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {});
-  try {
-    const whole = record(JSON.parse(config));
-    const servers = record(whole.mcpServers ?? whole.servers ?? record(whole.mcp).servers);
-    return Object.entries(servers).map(([name, raw]) => {
-      const entry = record(raw);
-      const rest = Array.isArray(entry.args) ? entry.args.map(text) : [];
-      const environment = Object.fromEntries(Object.entries(record(entry.env)).map(([key, value]) => [key, text(value)]));
-      return { name, command: entry.command ? [text(entry.command), ...rest] : [], environment, url: entry.url ? text(entry.url) : undefined };
-    });
-  } catch {
-    return [];
-  }
-}
-
-const quote = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
-
-function Add() {
-  const [way, setWay] = useState('command');
-  const [name, setName] = useState('');
-  const [line, setLine] = useState('');
-  const [environment, setEnvironment] = useState('');
-  const [url, setUrl] = useState('');
-  const [config, setConfig] = useState('');
-  const [network, setNetwork] = useState('');
-  const [reads, setReads] = useState('');
-  const [plan, setPlan] = useState<{ of: string; value: Planned }>();
-  const body = useMemo(() => {
-    const pairs = environment.split('\n').map((row) => row.trim()).filter(Boolean).map((row) => [row.split('=')[0]!, row.slice(row.indexOf('=') + 1)]);
-    if (way === 'url') return { name, url };
-    return { name, command: words(line), environment: Object.fromEntries(pairs) as Record<string, string>, read: words(reads), ...(network ? { network } : {}) };
-  }, [way, name, line, environment, url, network, reads]);
-  const key = JSON.stringify(body);
-  const preview = useDeed(async () => setPlan({ of: key, value: await post<Planned>('/servers/preview', body) }));
-  const add = useDeed(async (digest: string) => {
-    const made = await post<{ name: string }>('/servers', { ...body, digest });
-    go(link('servers', [made.name, 'review']));
-  });
-  const take = (entry: Entry) => {
-    setName(entry.name.toLowerCase().replace(/[^a-z0-9-]+/g, '-'));
-    setLine(entry.command.map(quote).join(' '));
-    setEnvironment(Object.entries(entry.environment).map(([one, value]) => `${one}=${value}`).join('\n'));
-    setUrl(entry.url ?? '');
-    setWay(entry.url ? 'url' : 'command');
-  };
-  const planned = plan?.of === key ? plan.value : undefined;
-  return (
-    <article data-test="add-view">
-      <div class="detail-head">
-        <h2>Add a server</h2>
-      </div>
-      <div class="form">
-        <Tabs
-          label="How it is reached"
-          at={way}
-          onPick={setWay}
-          tabs={[
-            { id: 'command', label: 'Command' },
-            { id: 'url', label: 'URL' },
-            { id: 'import', label: "From a client's configuration" },
-          ]}
-        />
-        {way === 'import' ? (
-          <>
-            <Field label="Configuration" hint="The JSON of Claude, Cursor, VS Code or another client. It stays in this page; pick a server to fill the form.">
-              {(id) => <textarea id={id} class="mono" rows={8} value={config} onInput={(event) => setConfig(event.currentTarget.value)} spellcheck={false} />}
-            </Field>
-            <div class="row">
-              {entriesOf(config).map((entry) => (
-                <Button class="small" onClick={() => take(entry)}>
-                  Use <T text={entry.name} />
-                </Button>
-              ))}
-            </div>
-          </>
-        ) : (
-          <Field label="Name" hint="Its tools are called NAME__tool.">{(id) => <input id={id} class="mono" value={name} onInput={(event) => setName(event.currentTarget.value)} spellcheck={false} data-test="server-name" />}</Field>
-        )}
-        {way === 'command' && (
-          <>
-            <Field label="Command" hint="Started without a shell, in a jail.">{(id) => <input id={id} class="mono" placeholder="npx -y @modelcontextprotocol/server-memory" value={line} onInput={(event) => setLine(event.currentTarget.value)} spellcheck={false} data-test="server-command" />}</Field>
-            <Field label="Environment" hint="NAME=value, one on each line; ${SECRET} takes a secret by its name.">{(id) => <textarea id={id} class="mono" rows={2} value={environment} onInput={(event) => setEnvironment(event.currentTarget.value)} spellcheck={false} />}</Field>
-            <div class="form two">
-              <Field label="Folders it may read" hint="Besides the system's files.">{(id) => <input id={id} class="mono" value={reads} onInput={(event) => setReads(event.currentTarget.value)} spellcheck={false} data-test="server-read" />}</Field>
-              <Field label="Network">
-                {(id) => (
-                  <select id={id} value={network} onChange={(event) => setNetwork(event.currentTarget.value)}>
-                    <option value="">as the server says</option>
-                    <option value="none">none</option>
-                    <option value="open">open</option>
-                  </select>
-                )}
-              </Field>
-            </div>
-          </>
-        )}
-        {way === 'url' && <Field label="URL">{(id) => <input id={id} class="mono" type="url" placeholder="https://mcp.example.com/mcp" value={url} onInput={(event) => setUrl(event.currentTarget.value)} />}</Field>}
-        {way !== 'import' && (
-          <div class="row">
-            <Button kind={planned ? undefined : 'primary'} isBusy={preview.isBusy} onClick={() => void preview.run()} test="preview-server">
-              Show exactly what would start
-            </Button>
-          </div>
-        )}
-        {preview.error && <Failed error={preview.error} />}
-        {planned && (
-          <div class="card stack" data-test="planned">
-            <h2><T text={planned.name} /></h2>
-            {planned.argv.length > 0 && (
-              <ol class="plain mono">
-                {planned.argv.map((part, index) => (
-                  <li><span class="dim">{index}</span> <T text={part} /></li>
-                ))}
-              </ol>
-            )}
-            {planned.url && <p class="mono"><T text={planned.url} /></p>}
-            {planned.environment.length > 0 && <Facts rows={planned.environment.map((row) => [row.name, <code><T text={row.value} /></code>])} />}
-            {planned.refused && <Note kind="error"><T text={planned.refused} /></Note>}
-            <Upstream findings={planned.findings} />
-            <Fold title="The change of ringfence.toml">
-              <Diff lines={planned.diff} label="change of the settings" />
-            </Fold>
-            <p class="dim">Adding starts nothing. The review starts it, lists its tools and stops; nothing of it is accepted until you say so.</p>
-            <div class="row">
-              <Button kind="primary" isBusy={add.isBusy} disabled={planned.refused !== null} onClick={() => void add.run(planned.digest)} test="confirm-add">
-                Add, with everything held
-              </Button>
-            </div>
-          </div>
-        )}
-        {add.error && <Failed error={add.error} />}
-      </div>
     </article>
   );
 }

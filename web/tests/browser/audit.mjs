@@ -12,10 +12,8 @@ export const tests = {
       const page = await open(browser, world);
       await visit(page, '/audit');
       await by(page, 'empty').or(by(page, 'entry').first()).first().waitFor();
-      const began = Date.now();
       await client.callTool({ name: 'countWords', arguments: { text: 'one two' } });
       await by(page, 'entry').filter({ hasText: 'countWords' }).waitFor();
-      assert.ok(Date.now() - began < 10_000);
       await client.callTool({ name: 'noSuchTool', arguments: {} }).catch(() => {});
       await by(page, 'entry').filter({ hasText: 'noSuchTool' }).waitFor();
       await by(page, 'filter-tool').fill('countWords');

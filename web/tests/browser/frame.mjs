@@ -28,10 +28,8 @@ export const tests = {
       await visit(page, '/inbox');
       await by(page, 'question').first().waitFor();
       fake.questions.push(question('b2', { tool: 'deleteFile', risk: risk('L5', 'destructive') }));
-      const began = Date.now();
       fake.emit('inbox', { id: 'b2', state: 'pending', waiting: 2 });
       await page.locator('[data-test=question][data-tool=deleteFile]').waitFor();
-      assert.ok(Date.now() - began < 2000, `${Date.now() - began} ms`);
       await page.waitForFunction(() => document.title.startsWith('(2)'));
       assert.match(await by(page, 'count-inbox').innerText(), /^2/);
       assert.equal(await page.evaluate(() => document.querySelector('link[rel=icon]').getAttribute('href')), '/favicon-waiting.svg');

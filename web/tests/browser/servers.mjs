@@ -49,6 +49,21 @@ export const tests = {
       await by(page, 'preview-server').click();
       await by(page, 'planned').waitFor();
       assert.match(await by(page, 'planned').innerText(), /\/usr\/bin\/python3/);
+      // A trial shows what would be pinned, and leaves nothing: no server, no list, no log, no process.
+      await by(page, 'try-server').click();
+      await by(page, 'tried').waitFor();
+      const tried = await by(page, 'tried').innerText();
+      assert.ok(tried.includes('add') && tried.includes('pay'), tried);
+      await by(page, 'tried').getByText('What it wrote to standard error').click();
+      assert.ok((await by(page, 'tried').innerText()).includes('onerror=alert(1)'), 'as text');
+      assert.equal(await page.locator('img[src=x]').count(), 0);
+      assert.equal(JSON.parse(world.run('servers', 'list', '--json')).length, 0);
+      assert.equal(fs.existsSync(path.join(world.home, 'servers')), false);
+      assert.match(JSON.stringify(world.audit('--kind', 'notices')), /server\.tried/);
+      // What is changed after it was shown has to be shown again.
+      await by(page, 'server-command').fill(`/usr/bin/python3 ${folder}/other.py`);
+      await by(page, 'planned').waitFor({ state: 'detached' });
+      await by(page, 'server-command').fill(`/usr/bin/python3 ${folder}/server.py`);
       await by(page, 'confirm-add').click();
       await by(page, 'list-again').click();
       await by(page, 'review-item').nth(1).waitFor();
@@ -71,6 +86,36 @@ export const tests = {
     } finally {
       await world.end();
       fs.rmSync(folder, { recursive: true, force: true });
+    }
+  },
+
+  async 'the servers of a client are imported, and its secrets move'(browser) {
+    const SECRET = 'ghp_0123456789abcdefghijABCDEFGHIJ012345';
+    const world = await World.start();
+    try {
+      const page = await open(browser, world);
+      await visit(page, '/servers/add');
+      await page.getByRole('tab', { name: "From a client's configuration" }).click();
+      await by(page, 'import-text').fill('{"mcpServers": [');
+      await by(page, 'preview-import').click();
+      await by(page, 'failed').waitFor();
+      const config = { mcpServers: { 'My Memory': { command: 'npx', args: ['-y', 'memory@1.0.0'], env: { MEMORY_TOKEN: SECRET } }, [`x${BAIT}`]: { command: 'a', cwd: '/x' }, second: { command: '/usr/bin/true' } } };
+      await by(page, 'import-file').setInputFiles({ name: 'mcp.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(config)) });
+      await by(page, 'import-item').nth(1).waitFor();
+      const words = await by(page, 'import-plan').innerText();
+      assert.match(words, /MEMORY_TOKEN moves to the file of secrets/);
+      assert.ok(!words.includes(SECRET));
+      assert.match(await by(page, 'import-left').innerText(), /cwd/);
+      assert.equal(await page.locator('img[src=x]').count(), 0);
+      await page.locator('[data-test=import-item][data-name=second] input').uncheck();
+      await page.getByRole('button', { name: 'Import 1 server, with everything held' }).click();
+      await page.locator('[data-test=server][data-name=my-memory]').waitFor();
+      assert.equal(await page.locator('[data-test=server]').count(), 1);
+      assert.match(fs.readFileSync(path.join(world.home, 'secrets.env'), 'utf8'), new RegExp(SECRET));
+      assert.ok(!fs.readFileSync(path.join(world.home, 'ringfence.toml'), 'utf8').includes(SECRET));
+      assert.deepEqual(page.problems, []);
+    } finally {
+      await world.end();
     }
   },
 };

@@ -43,6 +43,7 @@ pub(crate) struct IssuerMetadata {
     pub(crate) authorization_endpoint: Option<String>,
     pub(crate) token_endpoint: String,
     pub(crate) registration_endpoint: Option<String>,
+    pub(crate) jwks_uri: Option<String>,
     #[serde(default)]
     pub(crate) scopes_supported: Vec<String>,
     #[serde(default)]
@@ -131,7 +132,10 @@ async fn find_resource(
     Ok(None)
 }
 
-async fn find_issuer(client: &HttpClient, raw_issuer: &str) -> Result<IssuerMetadata, OAuthFault> {
+pub(crate) async fn find_issuer(
+    client: &HttpClient,
+    raw_issuer: &str,
+) -> Result<IssuerMetadata, OAuthFault> {
     const DOING: &str = "read what the issuer says about itself";
     let wrong = |what: &str| OAuthFault::Answer {
         doing: DOING,
@@ -175,6 +179,7 @@ fn check_endpoints(client: &HttpClient, metadata: &IssuerMetadata) -> Result<(),
             "registration endpoint",
             metadata.registration_endpoint.as_ref(),
         ),
+        ("address of the keys", metadata.jwks_uri.as_ref()),
     ] {
         let Some(raw_url) = raw_url else { continue };
         let url = Url::parse(raw_url).map_err(|_| OAuthFault::Answer {

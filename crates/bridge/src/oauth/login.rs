@@ -126,7 +126,7 @@ pub(crate) fn server_url(client: &HttpClient, raw_url: &str) -> Result<Url, OAut
 }
 
 /// Attack: downgrade. Without S256 a stolen code is as good as a token.
-fn check_flow(issuer: &IssuerMetadata) -> Result<(), OAuthFault> {
+pub(crate) fn check_flow(issuer: &IssuerMetadata) -> Result<(), OAuthFault> {
     let methods = &issuer.code_challenge_methods_supported;
     if methods.iter().any(|method| method == "S256") {
         return Ok(());
@@ -138,7 +138,10 @@ fn check_flow(issuer: &IssuerMetadata) -> Result<(), OAuthFault> {
 }
 
 /// Attack: mix-up (RFC 9207). An answer of another issuer is not for this one.
-fn check_issuer(metadata: &IssuerMetadata, raw_issuer: Option<&str>) -> Result<(), OAuthFault> {
+pub(crate) fn check_issuer(
+    metadata: &IssuerMetadata,
+    raw_issuer: Option<&str>,
+) -> Result<(), OAuthFault> {
     match raw_issuer {
         Some(raw_issuer) if raw_issuer == metadata.issuer => Ok(()),
         Some(_) => Err(OAuthFault::Mismatch(

@@ -27,6 +27,8 @@ pub(crate) struct IssuedTokens {
     pub(crate) refresh: Option<TokenText>,
     pub(crate) lifetime_seconds: Option<u64>,
     pub(crate) scope: Option<String>,
+    /// What the issuer says about the person, signed.
+    pub(crate) identity: Option<TokenText>,
 }
 
 /// How an issuer answers a request for tokens.
@@ -106,6 +108,7 @@ struct TokenReply {
     expires_in: Option<Value>,
     refresh_token: Option<String>,
     scope: Option<String>,
+    id_token: Option<String>,
 }
 
 /// Asks the endpoint of an issuer for tokens.
@@ -185,6 +188,7 @@ fn issued(reply: TokenReply) -> Result<IssuedTokens, &'static str> {
         refresh: refresh.map(TokenText::new),
         lifetime_seconds,
         scope: reply.scope,
+        identity: reply.id_token.map(TokenText::new),
     })
 }
 

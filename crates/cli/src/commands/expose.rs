@@ -3,8 +3,9 @@
 
 use anyhow::{Context as _, bail};
 use engine::Engine;
+use engine::life::revision;
 use engine::registry::CONFIG_FILE;
-use model::config::Config;
+use model::govern::person::Actor;
 use model::nearest::nearest;
 use serde_json::json;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
@@ -21,12 +22,10 @@ pub(crate) fn run(arguments: &Expose, printer: &mut Printer) -> anyhow::Result<E
         check(arguments, &engine)?;
         let text = engine.registry().current().settings.text.clone();
         let changed = change(&text, arguments)?;
-        // A file that would not load must not be saved.
-        if let Err(faults) = Config::parse(&changed) {
-            let first = faults.first().map(ToString::to_string).unwrap_or_default();
-            bail!("the change would break `{CONFIG_FILE}`: {first}");
-        }
-        store::settings::write(engine.home(), &changed)?;
+        // A file that would not load is not saved, and the audit says who changed it.
+        let who = (Actor::OWNER_AT_TERMINAL, "which tools are exposed");
+        let applied = engine.apply_settings(&changed, &revision(&text), who);
+        applied.with_context(|| format!("`{CONFIG_FILE}` was not changed"))?;
     }
     show(&engine, printer);
     Ok(Exit::Done)
@@ -196,6 +195,7 @@ fn show(engine: &Engine, printer: &mut Printer) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::config::Config;
 
     fn arguments(words: &[&str]) -> Expose {
         use clap::Parser as _;

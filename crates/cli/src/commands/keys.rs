@@ -3,19 +3,15 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, anyhow, bail};
-use mcp::auth::local::random;
+use engine::key_admin::KeyAdmin;
 use model::govern::approval::authority;
-use model::govern::key::{self, KeyRecord, Role, Secret};
-use model::nearest::nearest;
-use model::record::audit::{Act, Notice};
-use model::time::DAY_MS;
+use model::govern::key::{KeyRecord, Role, Secret};
+use model::govern::person::Actor;
 use serde_json::{Value, json};
 use store::clock::now_ms;
-use store::keys::Added;
-use store::{Keys, Store, StoreError, StoreSettings};
+use store::{Keys, Store, StoreSettings};
 
-use crate::arguments::{KeysAdd, KeysArguments, KeysCommand, KeysRotate, RoleWord};
+use crate::arguments::{KeysAdd, KeysArguments, KeysCommand, RoleWord};
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use crate::settings;
@@ -24,54 +20,40 @@ use crate::wiring;
 /// Runs the command.
 pub(crate) fn run(arguments: &KeysArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(arguments.home())?;
-    let keys = Keys::open(&home)?;
-    // The store opens without the settings: a key can be revoked even if they are
-    // broken.
-    let store = || Store::open(&home, StoreSettings::standard());
-    match &arguments.command {
+    with_admin(&home, |admin| match &arguments.command {
         KeysCommand::Add(add) => {
-            let added = run_add(&keys, &store()?, add, printer);
-            added.inspect(|_| say_answers(&home, add, printer))
+            let role = match add.role {
+                RoleWord::Agent => Role::Agent,
+                RoleWord::Operator => Role::Operator,
+            };
+            let (record, secret) = admin.make(&add.name, role, add.expires)?;
+            show_once(&record, &secret, printer);
+            say_answers(&home, add, printer);
+            Ok(Exit::Done)
         }
-        KeysCommand::List(_) => run_list(&keys, printer),
-        KeysCommand::Revoke(name) => run_revoke(&keys, store, &name.name, printer),
-        KeysCommand::Rotate(rotate) => run_rotate(&keys, &store()?, rotate, printer),
-    }
+        KeysCommand::List(_) => run_list(&Keys::open(&home)?, printer),
+        KeysCommand::Revoke(name) => run_revoke(&admin, &name.name, printer),
+        KeysCommand::Rotate(rotate) => {
+            let (record, secret) = admin.rotate(&rotate.name, rotate.expires)?;
+            show_once(&record, &secret, printer);
+            Ok(Exit::Done)
+        }
+    })
 }
 
-/// What the audit says about a key.
-pub(crate) fn notice(act: Act, record: &KeyRecord, message: &str) -> Notice {
-    let notice = Notice::new(act, "owner", "cli", message).about(&record.name);
-    let notice = notice
-        .detail("id", &record.id)
-        .detail("role", record.role.word());
-    match record.expires_ms {
-        Some(expires_ms) => notice.detail("expires", &shown_day(expires_ms)),
-        None => notice,
-    }
-}
-
-fn run_add(
-    keys: &Keys,
-    store: &Store,
-    add: &KeysAdd,
-    printer: &mut Printer,
-) -> anyhow::Result<Exit> {
-    if let Err(sentence) = key::check_name(&add.name) {
-        bail!("{sentence}");
-    }
-    let mut all = keys.all()?.into_iter();
-    if all.any(|record| record.name.eq_ignore_ascii_case(&add.name)) {
-        return Err(taken(&add.name));
-    }
-    let role = match add.role {
-        RoleWord::Agent => Role::Agent,
-        RoleWord::Operator => Role::Operator,
+/// The keys of a home, changed by its owner. The store opens without the settings: a key can
+/// be revoked even if they are broken.
+pub(crate) fn with_admin<T>(home: &Path, work: impl FnOnce(KeyAdmin<'_>) -> T) -> T {
+    let write = |notice| {
+        let store = Store::open(home, StoreSettings::standard())?;
+        store.audit().notice(notice).map(drop)
     };
-    let (record, secret) = mint(&add.name, role, add.expires)?;
-    keep(keys, store, &record)?;
-    show_once(&record, &secret, printer);
-    Ok(Exit::Done)
+    work(KeyAdmin {
+        home,
+        write: &write,
+        actor: Actor::OWNER_AT_TERMINAL,
+        now_ms: now_ms(),
+    })
 }
 
 /// Warns that the settings let this caller's client answer questions.
@@ -86,47 +68,6 @@ fn say_answers(home: &Path, add: &KeysAdd, printer: &mut Printer) {
             "the settings let its client answer questions about its own calls up to {most}"
         ));
     }
-}
-
-/// A key that is not stored yet.
-pub(crate) fn mint(
-    name: &str,
-    role: Role,
-    days: Option<u32>,
-) -> anyhow::Result<(KeyRecord, Secret)> {
-    let id = key::id(random()?);
-    let secret = key::key(&id, random()?);
-    let now_ms = now_ms();
-    let record = KeyRecord {
-        id,
-        name: name.to_owned(),
-        role,
-        digest: secret.digest(),
-        created_ms: now_ms,
-        expires_ms: days.map(|days| after(now_ms, days)),
-    };
-    Ok((record, secret))
-}
-
-/// Stores a key, after the audit has a notice about it.
-pub(crate) fn keep(keys: &Keys, store: &Store, record: &KeyRecord) -> anyhow::Result<()> {
-    let made = notice(Act::KeyMade, record, "a key was made");
-    let written = store.audit().notice(made.clone());
-    written.context("no key was created: it could not be recorded in the audit")?;
-    let why = match keys.add(record) {
-        Ok(Added::Yes) => return Ok(()),
-        // Ids have forty random bits, so this practically never happens.
-        Ok(Added::IdTaken) => anyhow!("the id of the key is taken; try again"),
-        Ok(Added::NameTaken) => taken(&record.name),
-        Ok(Added::TooMany) => anyhow!("there are too many keys; revoke some"),
-        Err(fault) => fault.into(),
-    };
-    store.audit().notice(made.undone(&why.to_string()))?;
-    Err(why)
-}
-
-fn taken(name: &str) -> anyhow::Error {
-    anyhow!("`{name}` has a key already; `ringfence keys rotate {name}` replaces it")
 }
 
 fn run_list(keys: &Keys, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -159,16 +100,8 @@ fn run_list(keys: &Keys, printer: &mut Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn run_revoke(
-    keys: &Keys,
-    store: impl FnOnce() -> Result<Store, StoreError>,
-    name: &str,
-    printer: &mut Printer,
-) -> anyhow::Result<Exit> {
-    let record = find(keys, name)?;
-    keys.revoke(&record.name)?;
-    let taken = notice(Act::KeyRevoked, &record, "a key was taken back");
-    let written = store().and_then(|store| store.audit().notice(taken));
+fn run_revoke(admin: &KeyAdmin<'_>, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let (record, written) = admin.revoke(name)?;
     if let Err(fault) = written {
         printer.note(&format!(
             "warning: the key was revoked, but this is not in the audit: {fault}"
@@ -179,55 +112,6 @@ fn run_revoke(
         Format::Human => printer.line(&format!("{}  revoked", record.name)),
     }
     Ok(Exit::Done)
-}
-
-fn run_rotate(
-    keys: &Keys,
-    store: &Store,
-    rotate: &KeysRotate,
-    printer: &mut Printer,
-) -> anyhow::Result<Exit> {
-    let mut record = find(keys, &rotate.name)?;
-    let secret = key::key(&record.id, random()?);
-    let now_ms = now_ms();
-    let lasted = |expires_ms: i64| expires_ms.saturating_sub(record.created_ms);
-    record.expires_ms = match rotate.expires {
-        Some(days) => Some(after(now_ms, days)),
-        None => record
-            .expires_ms
-            .map(|expires_ms| now_ms.saturating_add(lasted(expires_ms))),
-    };
-    record.created_ms = now_ms;
-    record.digest = secret.digest();
-    let made = notice(
-        Act::KeyReplaced,
-        &record,
-        "a key was put in the place of another",
-    );
-    let written = store.audit().notice(made.clone());
-    written.context("no key was created: it could not be recorded in the audit")?;
-    let digest = &record.digest;
-    if !keys.replace(&record.name, digest, now_ms, record.expires_ms)? {
-        store
-            .audit()
-            .notice(made.undone("the key was revoked just now"))?;
-        bail!("`{}` was revoked just now", record.name);
-    }
-    show_once(&record, &secret, printer);
-    Ok(Exit::Done)
-}
-
-fn find(keys: &Keys, name: &str) -> anyhow::Result<KeyRecord> {
-    let records = keys.all()?;
-    let found = records
-        .iter()
-        .find(|record| record.name.eq_ignore_ascii_case(name));
-    found.cloned().with_context(|| {
-        let known = records.iter().map(|record| record.name.as_str());
-        let hint = nearest(name, known).map(|name| format!("; did you mean `{name}`?"));
-        let shown = model::text::elided(name, key::NAME_CHARS_MAX);
-        format!("there is no key of `{shown}`{}", hint.unwrap_or_default())
-    })
 }
 
 /// Shows a key, the only time it is shown.
@@ -262,15 +146,7 @@ fn entry(record: &KeyRecord, now_ms: i64) -> Value {
     })
 }
 
-fn after(now_ms: i64, days: u32) -> i64 {
-    now_ms.saturating_add(i64::from(days).saturating_mul(DAY_MS))
-}
-
 /// `2026-01-31` of a moment, UTC.
 fn shown_day(at_ms: i64) -> String {
-    let moment = jiff::Timestamp::from_millisecond(at_ms);
-    moment.map_or_else(
-        |_| "-".to_owned(),
-        |moment| moment.strftime("%F").to_string(),
-    )
+    model::time::date(at_ms).unwrap_or_else(|| "-".to_owned())
 }

@@ -15,6 +15,7 @@ use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
 use mcp::restart::{self, StartupSettings};
 use mcp::{Door, http};
+use model::config::CodePrinting;
 use model::govern::key::Secret;
 use model::record::audit::notice::SERVER;
 use model::record::audit::{Act, Notice};
@@ -77,7 +78,10 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     );
     let page = StudioGreeting {
         url: format!("{}/", auth.base_url()),
-        code: door.engine().people().make_code()?,
+        code: match prints_code(serve, config.studio.print_code) {
+            true => Some(door.engine().people().make_code()?),
+            false => None,
+        },
         missing: studio.missing(),
     };
     greet(&url, mode, &token, &warnings, &page, printer);
@@ -182,10 +186,22 @@ async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
         .with_context(|| format!("`{listen}` is not an address"))
 }
 
+/// Whether a code is made and printed. What is no terminal is a journal, a file or another
+/// program: it is kept, and others read it.
+fn prints_code(serve: &Serve, setting: CodePrinting) -> bool {
+    serve.print_code
+        || match setting {
+            CodePrinting::Always => true,
+            CodePrinting::Terminal => is_output_watched(),
+            CodePrinting::Never => false,
+        }
+}
+
 /// What a person needs to open the Studio.
 struct StudioGreeting {
     url: String,
-    code: Secret,
+    /// A one-time code, if it may be printed here.
+    code: Option<Secret>,
     /// Why the page cannot be shown, if it cannot.
     missing: Option<&'static str>,
 }
@@ -207,7 +223,11 @@ fn greet(
                 "auth": mode == AuthMode::On,
                 "tokenFile": token_path.display().to_string(),
                 "warnings": warnings,
-                "studio": {"url": page.url, "code": page.code.reveal(), "missing": page.missing},
+                "studio": {
+                    "url": page.url,
+                    "code": page.code.as_ref().map(Secret::reveal),
+                    "missing": page.missing,
+                },
             });
             printer.json_record(&ready);
         }
@@ -236,10 +256,13 @@ fn greet(
                 printer.styled(Style::Bold, &page.url)
             ));
             let minutes = engine::limit::SIGN_IN_CODE_MINUTES;
-            printer.line(&format!(
-                "Code: {} (once, within {minutes} minutes; `ringfence studio` prints another)",
-                page.code.reveal()
-            ));
+            match &page.code {
+                Some(code) => printer.line(&format!(
+                    "Code: {} (once, within {minutes} minutes; `ringfence studio` prints another)",
+                    code.reveal()
+                )),
+                None => printer.line("Code: `ringfence studio` prints one"),
+            }
             if let Some(missing) = page.missing {
                 printer.line(&format!("WARNING: {missing}"));
             }

@@ -411,17 +411,3 @@ fn run_logs(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Resul
     }
     Ok(Exit::Done)
 }
-
-/// A name that a placeholder can have.
-pub(crate) fn placeholder_name(raw_name: &str) -> String {
-    let fits = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit();
-    let upper = raw_name.to_ascii_uppercase();
-    let name: String = upper
-        .chars()
-        .map(|letter| if fits(letter) { letter } else { '_' })
-        .collect();
-    match name.starts_with(|first: char| first.is_ascii_digit()) || name.is_empty() {
-        true => format!("_{name}"),
-        false => name,
-    }
-}

@@ -5,16 +5,10 @@
 //! ends the command in between, the client still has its servers, and the command can be
 //! repeated.
 
-/// One server in a client's settings.
-pub(crate) mod entry;
 /// Files that are replaced whole.
 pub(crate) mod file;
-/// What would be done.
-mod plan;
 /// What was done, for `unwrap`.
 mod record;
-/// New lines of `secrets.env`.
-mod secrets;
 /// Which file is meant.
 pub(crate) mod target;
 /// `ringfence unwrap`.
@@ -43,7 +37,8 @@ use crate::wiring;
 use engine::server_launch::{finding_line, finding_value};
 use engine::server_settings as edit;
 
-use plan::{Ground, ImportedServer, WrapPlan};
+use engine::client_import::{ClientEntry, ImportGround, ImportPlan, ImportedServer};
+use engine::secret_line;
 use record::WrapRecord;
 use target::{ClientFile, ClientText};
 
@@ -65,7 +60,7 @@ pub(crate) fn run(arguments: &WrapArguments, printer: &mut Printer) -> anyhow::R
         bail!("there is no `{}`", file.path.display());
     };
     let before = WrapRecord::of(&home, &file.path)?;
-    let is_wrapped = read.entries.iter().any(entry::ClientEntry::is_ours);
+    let is_wrapped = read.entries.iter().any(ClientEntry::is_ours);
     if before.is_some() && is_wrapped {
         bail!(
             "`{0}` is wrapped already; `ringfence unwrap {0}` puts it back",
@@ -75,9 +70,9 @@ pub(crate) fn run(arguments: &WrapArguments, printer: &mut Printer) -> anyhow::R
     let engine = wiring::engine_at(&arguments.home)?;
     let own_secrets = Secrets::open(home.join(SECRETS_FILE)).read()?;
     let config = settings::config(Some(&home))?;
-    let plan = WrapPlan::new(
+    let plan = ImportPlan::new(
         &read.entries,
-        &Ground {
+        &ImportGround {
             config: &config,
             secrets: &own_secrets,
             environment: &settings::environment(),
@@ -148,7 +143,7 @@ struct Wrapping<'a> {
     home: &'a Path,
     file: &'a ClientFile,
     read: &'a ClientText,
-    plan: &'a WrapPlan,
+    plan: &'a ImportPlan,
     arguments: &'a WrapArguments,
 }
 
@@ -212,7 +207,7 @@ impl Wrapping<'_> {
         let path = self.home.join(SECRETS_FILE);
         // Its mode and its owner were checked when its values were read.
         let old = crate::commands::connect::read(&path)?.unwrap_or_default();
-        let new = secrets::with(&old, &self.plan.secrets);
+        let new = secret_line::with(&old, &self.plan.secrets);
         file::replace(&path, new.as_bytes(), 0o600)
     }
 
@@ -289,14 +284,14 @@ impl Wrapping<'_> {
 /// What came of it.
 struct Wrapped<'a> {
     path: &'a Path,
-    plan: &'a WrapPlan,
+    plan: &'a ImportPlan,
     /// Nothing if nothing was changed.
     caller: Option<String>,
     backup: Option<PathBuf>,
 }
 
 impl<'a> Wrapped<'a> {
-    fn none(file: &'a ClientFile, plan: &'a WrapPlan) -> Wrapped<'a> {
+    fn none(file: &'a ClientFile, plan: &'a ImportPlan) -> Wrapped<'a> {
         Wrapped {
             path: &file.path,
             plan,
@@ -354,7 +349,7 @@ fn value(wrapped: &Wrapped<'_>) -> Value {
 }
 
 /// What would change, without a secret.
-fn show(plan: &WrapPlan, path: &Path, printer: &mut Printer) {
+fn show(plan: &ImportPlan, path: &Path, printer: &mut Printer) {
     printer.line(&path.display().to_string());
     for one in &plan.imported {
         let from = printer.styled(Style::Bold, &elided(&one.from, 60));

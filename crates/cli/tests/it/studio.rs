@@ -31,7 +31,8 @@ fn send(address: &str, line: &str, headers: &str, body: &str) -> (String, Value)
 fn people_and_agents_have_doors_of_their_own() {
     let folder = scratch("studio");
     let home = folder.join("ring");
-    let mut child = command(&["serve", "--json", "--listen", "127.0.0.1:0"], &home);
+    let words = ["serve", "--json", "--print-code", "--listen", "127.0.0.1:0"];
+    let mut child = command(&words, &home);
     let ready: Value = serde_json::from_str(&first_line(&mut child)).unwrap();
     let page = ready["studio"]["url"].as_str().unwrap();
     let address = page
@@ -99,4 +100,29 @@ fn people_and_agents_have_doors_of_their_own() {
         assert!(head.starts_with("HTTP/1.1 401"), "{head}");
     }
     assert_eq!(terminate(&mut child), Some(0));
+}
+
+/// What is no terminal is kept, and others read it.
+#[test]
+fn a_code_is_printed_to_a_terminal_or_when_asked_for() {
+    let folder = scratch("studio-code");
+    let home = folder.join("ring");
+    let codes_made = |words: &[&str]| {
+        let mut child = command(words, &home);
+        let line = first_line(&mut child);
+        assert_eq!(terminate(&mut child), Some(0));
+        let home_text = home.display().to_string();
+        let listed = ringfence(&["audit", "list", "--json", "--home", &home_text]).output();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        (line, listed.matches("person.code_made").count())
+    };
+    let plain = ["serve", "--json", "--listen", "127.0.0.1:0"];
+    let (line, made) = codes_made(&plain);
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    assert!(ready["studio"]["code"].is_null(), "{line}");
+    assert_eq!(made, 0, "none is made that no one sees");
+    let (line, made) = codes_made(&["serve", "--json", "--print-code", "--listen", "127.0.0.1:0"]);
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    assert!(ready["studio"]["code"].is_string(), "{line}");
+    assert_eq!(made, 1);
 }

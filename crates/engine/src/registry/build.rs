@@ -172,13 +172,18 @@ pub(super) fn take_servers(
     records: &ServerRecords,
     before: Option<&Arc<ServerTools>>,
 ) {
+    let ground = &snapshot.ground;
+    let own = own_names(snapshot);
+    let made = ServerTools::make(&snapshot.config, records, ground, before, &own);
+    snapshot.servers = made;
+}
+
+/// The names of all tools that are no server's.
+pub(crate) fn own_names(snapshot: &Snapshot) -> Vec<&str> {
     let natives = Native::ALL.iter().map(|native| native.name());
     let natives = natives.chain(snapshot.toolbox.names());
     let own = snapshot.own.keys().map(String::as_str);
-    let own: Vec<_> = own.chain(snapshot.bundled.names()).chain(natives).collect();
-    let ground = &snapshot.ground;
-    let made = ServerTools::make(&snapshot.config, records, ground, before, &own);
-    snapshot.servers = made;
+    own.chain(snapshot.bundled.names()).chain(natives).collect()
 }
 
 /// One name, one tool: who claims it together with others, or takes a bundled

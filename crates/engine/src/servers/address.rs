@@ -120,20 +120,25 @@ impl Outbound {
     }
 
     fn client(&self, url: &ServerUrl) -> Result<HttpClient, ServerFault> {
-        let failed = |what: String| ServerFault::Start(what);
-        let tls = self
-            .trust
-            .tls()
-            .map_err(|error| failed(error.to_string()))?;
+        let host = url.private.then(|| {
+            let parsed = Url::parse(&url.url).ok();
+            let host = parsed.as_ref().and_then(Url::host_str);
+            host.unwrap_or_default().to_owned()
+        });
+        self.guarded(host.as_deref()).map_err(ServerFault::Start)
+    }
+
+    /// A client that reaches public hosts, those the operator says may be private, and this
+    /// one besides.
+    pub(crate) fn guarded(&self, private_host: Option<&str>) -> Result<HttpClient, String> {
+        let tls = self.trust.tls().map_err(|error| error.to_string())?;
         let mut settings = ClientSettings::new(tls);
         settings.resolver = Arc::clone(&self.resolver);
         settings.connector = Arc::clone(&self.connector);
         let mut private_hosts = self.private_hosts.to_vec();
-        if url.private {
-            let parsed = Url::parse(&url.url).ok();
-            let host = parsed.as_ref().and_then(Url::host_str).unwrap_or_default();
+        if let Some(host) = private_host {
             let pattern = HostPattern::parse(host);
-            private_hosts.push(pattern.map_err(|fault| failed(fault.to_string()))?);
+            private_hosts.push(pattern.map_err(|fault| fault.to_string())?);
         }
         settings.private_hosts = private_hosts.into();
         Ok(HttpClient::new(settings))

@@ -119,6 +119,25 @@ impl Connections {
         open.values().map(|it| it.server.status()).collect()
     }
 
+    /// The settings for a trial, which keeps nothing: its folder is handed in, and it has
+    /// no log and no tokens.
+    pub(crate) fn trial_settings(
+        &self,
+        config: &ServerConfig,
+        (folder, environment): (&Path, &Environment),
+        masker: &Arc<Masker>,
+        outbound: &Outbound,
+    ) -> Result<ServerSettings, ServerFault> {
+        let filled = fill(config, environment)?;
+        let mut settings = self.settings(config, "", &filled, masker, outbound)?;
+        settings.logs = None;
+        match &mut settings.target {
+            ServerTarget::Command { jail, .. } => jail.home = folder.to_owned(),
+            ServerTarget::Address(address) => address.tokens = None,
+        }
+        Ok(settings)
+    }
+
     fn settings(
         &self,
         config: &ServerConfig,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
+use engine::issuer::FetchKeys;
 use model::caller::Caller;
 use model::config::{OauthConfig, ServeConfig};
 use model::govern::key::{KeyDigest, KeyForm, Role};
@@ -15,7 +16,6 @@ use crate::auth::address::Addresses;
 use crate::auth::bearer::Credential;
 use crate::auth::bucket::{Buckets, Rate};
 use crate::auth::clock::{AuthClock, AuthMoment};
-use crate::auth::issuer::FetchKeys;
 use crate::auth::key_lookup::{KeyFault, KeyLookup, find_holder, is_same};
 use crate::auth::limit;
 use crate::auth::listen::{AuthMode, may_listen};

@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use engine::claim::{self, TimesFault};
+use engine::issuer::{FetchKeys, Issuer, Known};
+use engine::jwt::{Algorithm, RawToken};
 use model::caller::Caller;
 use model::config::OauthConfig;
 use model::govern::key::{KeyDigest, Role};
@@ -12,8 +15,6 @@ use model::sync::lock;
 use serde_json::{Map, Value, json};
 
 use crate::auth::clock::AuthMoment;
-use crate::auth::issuer::{FetchKeys, Issuer, Known};
-use crate::auth::jwt::{Algorithm, RawToken};
 use crate::auth::limit;
 use crate::auth::principal::{Principal, PrincipalId};
 
@@ -215,14 +216,17 @@ impl TokenRule {
         if text("iss") != Some(&self.issuer) {
             return Err(Rejection::Invalid("it is of another issuer"));
         }
-        if !is_for(claims.get("aud"), &self.audience) {
+        if !claim::is_for(claims.get("aud"), &self.audience) {
             return Err(Rejection::Invalid("it is for another audience"));
         }
-        self.check_times(claims, now_ms)?;
+        claim::check_times(claims, now_ms).map_err(|fault| match fault {
+            TimesFault::Unreadable(why) => Rejection::Invalid(why),
+            TimesFault::Clock(why) => Rejection::Clock(why),
+        })?;
         let subject = text("sub").ok_or(Rejection::Invalid("it names no subject"))?;
         let name = text(&self.caller_claim).ok_or(Rejection::Invalid("it names no caller"))?;
         for word in [subject, name] {
-            if !is_plain_name(word) {
+            if !claim::is_plain_name(word) {
                 return Err(Rejection::Invalid("it names no usable caller"));
             }
         }
@@ -243,54 +247,6 @@ impl TokenRule {
             scopes: scopes.into(),
         })
     }
-
-    fn check_times(&self, claims: &Map<String, Value>, now_ms: i64) -> Result<(), Rejection> {
-        let now = Duration::from_millis(u64::try_from(now_ms).unwrap_or(0)).as_secs_f64();
-        let leeway = limit::CLOCK_LEEWAY.as_secs_f64();
-        let moment = |claim: &str| match claims.get(claim) {
-            None => Ok(None),
-            Some(value) => match value.as_f64() {
-                Some(seconds) if seconds.is_finite() => Ok(Some(seconds)),
-                Some(_) | None => Err(Rejection::Invalid("its times cannot be read")),
-            },
-        };
-        let expires = moment("exp")?.ok_or(Rejection::Invalid("it never expires"))?;
-        if now >= expires + leeway {
-            let ago = span(now - expires);
-            return Err(Rejection::Clock(format!(
-                "it expired {ago} ago by the clock of this server; get a new one, or set the clock"
-            )));
-        }
-        for claim in ["nbf", "iat"] {
-            let ahead = moment(claim)?.map_or(0.0, |from| from - now);
-            if ahead > leeway {
-                let ahead = span(ahead);
-                return Err(Rejection::Clock(format!(
-                    "its `{claim}` is {ahead} ahead of the clock of this server; set the clock of the server or of the issuer"
-                )));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A length of time in the largest unit that fits.
-fn span(seconds: f64) -> String {
-    let units = [(86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")];
-    let found = units
-        .into_iter()
-        .find(|(length, _)| seconds >= 2.0 * length);
-    let (length, unit) = found.unwrap_or((1.0, "seconds"));
-    format!("{:.0} {unit}", (seconds / length).floor())
-}
-
-/// One audience or several; ours must be among them.
-fn is_for(audience: Option<&Value>, ours: &str) -> bool {
-    match audience {
-        Some(Value::String(one)) => one == ours,
-        Some(Value::Array(several)) => several.iter().any(|one| one == ours),
-        Some(_) | None => false,
-    }
 }
 
 /// `scope` as one string, or `scp` as some issuers have it.
@@ -304,14 +260,6 @@ fn scopes(claims: &Map<String, Value>) -> Vec<String> {
             .collect(),
         Some(_) | None => Vec::new(),
     }
-}
-
-/// Names stand in rules, questions and the audit, so they must be what they look.
-fn is_plain_name(name: &str) -> bool {
-    let count = name.chars().count();
-    (1..=limit::CLAIM_CHARS_MAX).contains(&count)
-        && name.trim() == name
-        && !name.chars().any(model::text::is_hidden)
 }
 
 fn is_scope(scope: &str) -> bool {

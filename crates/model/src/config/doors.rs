@@ -117,6 +117,12 @@ pub(super) struct ApprovalsFile {
     automation: Option<toml::Spanned<String>>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CallsFile {
+    pub(super) concurrent: Option<bool>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OauthFile {

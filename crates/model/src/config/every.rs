@@ -231,6 +231,21 @@ algorithms = ["RS256"]
 caller_claim = "sub"
 scopes = ["x"]
 
+[studio]
+idle_minutes = 30
+session_hours = 8
+print_code = "never"
+[studio.oauth]
+issuer = "https://login.example.com"
+client_id = "studio"
+client_secret = "${STUDIO_SECRET}"
+scopes = ["openid"]
+name_claim = "email"
+role_claim = "groups"
+viewer = ["staff"]
+approver = ["leads"]
+owner = ["admins"]
+
 [telemetry]
 otlp_endpoint = "http://127.0.0.1:1"
 
@@ -300,16 +315,19 @@ const NO_NAMES: &[&str] = &[
     "actions",
     "algorithms",
     "allow_classes",
+    "approver",
     "command",
     "commands",
     "deny_classes",
     "enabled",
     "hosts",
     "origins",
+    "owner",
     "private_hosts",
     "read",
     "requires_approval",
     "scopes",
+    "viewer",
     "write",
     "witness_of",
 ];

@@ -326,8 +326,37 @@ impl Config {
                 ("oauth.scopes", list(&oauth.scopes)),
             ]);
         }
+        rows.extend(self.studio_rows());
         let owned = |(key, value): (&str, String)| (key.to_owned(), value);
         rows.into_iter().map(owned).collect()
+    }
+
+    fn studio_rows(&self) -> Vec<(&'static str, String)> {
+        let studio = &self.studio;
+        let list = |words: &[String]| toml_list(words.iter().map(String::as_str));
+        let mut rows = vec![
+            ("studio.idle_minutes", studio.idle_minutes.to_string()),
+            ("studio.session_hours", studio.session_hours.to_string()),
+            ("studio.print_code", toml_text(studio.print_code.word())),
+        ];
+        if let Some(oauth) = &studio.oauth {
+            let secret = oauth.client_secret.as_deref();
+            rows.extend([
+                ("studio.oauth.issuer", toml_text(&oauth.issuer)),
+                ("studio.oauth.client_id", toml_text(&oauth.client_id)),
+                (
+                    "studio.oauth.client_secret",
+                    secret.map(toml_text).unwrap_or_default(),
+                ),
+                ("studio.oauth.scopes", list(&oauth.scopes)),
+                ("studio.oauth.name_claim", toml_text(&oauth.name_claim)),
+                ("studio.oauth.role_claim", toml_text(&oauth.role_claim)),
+                ("studio.oauth.viewer", list(&oauth.viewer)),
+                ("studio.oauth.approver", list(&oauth.approver)),
+                ("studio.oauth.owner", list(&oauth.owner)),
+            ]);
+        }
+        rows
     }
 
     fn baseline_rows(&self) -> Vec<(String, String)> {

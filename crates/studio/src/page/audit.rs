@@ -303,9 +303,15 @@ pub(crate) struct AuditView {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct EventView {
     kind: String,
     words: String,
+    /// When it began, from the beginning of the run.
+    at_us: Option<u64>,
+    /// How long it took.
+    us: Option<u64>,
+    ok: bool,
     raw: Value,
 }
 
@@ -490,6 +496,9 @@ fn event(raw: &Value) -> EventView {
     EventView {
         kind: text::one_line(word("kind").unwrap_or("event")),
         words: words.join(" "),
+        at_us: raw.get("atUs").and_then(Value::as_u64),
+        us: raw.get("us").and_then(Value::as_u64),
+        ok: word("refusal").is_none(),
         raw: raw.clone(),
     }
 }

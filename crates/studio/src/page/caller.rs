@@ -7,6 +7,7 @@ use engine::callers::KnownCaller;
 use engine::key_admin::KeyFault;
 use engine::{AuditEntry, Filter};
 use model::caller::Caller;
+use model::govern::access::quota::{RateLimit, UsedLimit};
 use model::govern::approval::authority;
 use model::govern::key::{KeyRecord, Role};
 use model::text;
@@ -52,6 +53,13 @@ pub(super) fn routes() -> Vec<Route> {
             CHANGE,
             "Lets the calls of a caller go on",
             resume,
+        ),
+        Route::send(
+            Method::POST,
+            "/api/v1/callers/{name}/feedback",
+            CHANGE,
+            "Keeps what a person says about the work of a caller",
+            feedback,
         ),
         Route::get(
             "/api/v1/keys",
@@ -240,10 +248,45 @@ struct TrackView {
     lines: Vec<String>,
 }
 
+/// A limit, and how much of it is used now.
 #[derive(Debug, Serialize, JsonSchema)]
 struct LimitView {
     name: String,
     words: String,
+    kinds: Vec<LimitKind>,
+}
+
+/// One bound of a limit.
+#[derive(Debug, Serialize, JsonSchema)]
+struct LimitKind {
+    what: &'static str,
+    used: u64,
+    most: u64,
+}
+
+fn limit_view((limit, used): &(RateLimit, UsedLimit)) -> LimitView {
+    let kinds = [
+        (
+            "calls in the last minute",
+            used.in_minute,
+            limit.calls_per_minute,
+        ),
+        ("calls at one time", used.running, limit.concurrent),
+        (
+            "units today, by universal time",
+            used.units,
+            limit.units_per_day,
+        ),
+    ];
+    let kinds = kinds.into_iter().filter_map(|(what, used, most)| {
+        let most = most?;
+        Some(LimitKind { what, used, most })
+    });
+    LimitView {
+        name: text::one_line(&limit.id),
+        words: text::one_line(&limit.words()),
+        kinds: kinds.collect(),
+    }
 }
 
 fn show(studio: &Studio, name: &str) -> ApiResult<CallerView> {
@@ -257,12 +300,8 @@ fn show(studio: &Studio, name: &str) -> ApiResult<CallerView> {
     let rights = now.config.access.rights(&caller, None);
     let trust = engine.trust().show(name);
     let trust = trust.map_err(|fault| studio.alarm("trust cannot be read", &fault))?;
-    let limits = now.config.limits.iter();
-    let limits = limits.filter(|limit| limit.concerns(name, &rights.groups));
-    let limits = limits.map(|limit| LimitView {
-        name: text::one_line(&limit.id),
-        words: text::one_line(&limit.words()),
-    });
+    let limits = engine.limits_used(name, &rights.groups);
+    let limits = limits.map_err(|fault| studio.alarm("limits cannot be read", &fault))?;
     let concerns = |rule: &model::govern::rules::Rule| rule.concerns(name, &rights.groups);
     Ok(CallerView {
         row: book.row(studio, name),
@@ -286,7 +325,7 @@ fn show(studio: &Studio, name: &str) -> ApiResult<CallerView> {
                 })
                 .collect(),
         }),
-        limits: limits.collect(),
+        limits: limits.iter().map(limit_view).collect(),
         rules: rules(&now.settings, &concerns),
         answers: authority::client_up_to(name, &now.config.approvals).map(model::Level::badge),
     })
@@ -322,6 +361,39 @@ fn standing(rights: &model::govern::access::CallerRights) -> Vec<String> {
         said.push(format!("hosts, by {}: {}", hosts.by, list(&names)));
     }
     said
+}
+
+/// What a person says about the work of a caller.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FeedbackBody {
+    /// From 0, bad, to 10, good.
+    score: u8,
+    /// Of which category of tools; all if it is missing.
+    #[serde(default)]
+    category: Option<String>,
+    #[serde(default)]
+    note: Option<String>,
+}
+
+fn feedback(studio: &Studio, asked: &Asked, given: FeedbackBody) -> ApiResult<CallerView> {
+    let name = asked.part("name");
+    if given.score > 10 {
+        return Err(ApiError::invalid("a score is a number from 0 to 10"));
+    }
+    // Before it is kept: is there such a caller?
+    show(studio, name)?;
+    let category = note(given.category.as_deref())?;
+    let said = note(given.note.as_deref())?;
+    let by = asked.person()?.answerer();
+    let trust = studio.engine().trust();
+    let kept = trust.feedback(name, &by, given.score, category.as_deref(), said.as_deref());
+    match kept.map_err(|fault| studio.alarm("the feedback could not be kept", &fault))? {
+        true => show(studio, name),
+        false => Err(ApiError::invalid(
+            "there are too many callers; no room for another",
+        )),
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -432,10 +504,12 @@ fn revoke_key(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<DoneView>
 
 fn key_fault(studio: &Studio, fault: &KeyFault) -> ApiError {
     match fault {
-        KeyFault::Unknown(_) => ApiError::unknown(fault.to_string()),
-        KeyFault::Name(_) | KeyFault::Taken(_) | KeyFault::Full => {
+        KeyFault::Unknown { .. } | KeyFault::JustRevoked(_) => ApiError::unknown(fault.to_string()),
+        KeyFault::Name(_) | KeyFault::Taken(_) | KeyFault::Full | KeyFault::IdTaken => {
             ApiError::invalid(fault.to_string())
         }
-        KeyFault::Random | KeyFault::Store(_) => studio.alarm("the key was not changed", fault),
+        KeyFault::Random | KeyFault::Unrecorded(_) | KeyFault::Store(_) => {
+            studio.alarm("the key was not changed", fault)
+        }
     }
 }

@@ -26,6 +26,9 @@ use crate::route::{CHANGE, Route, VIEW};
 use crate::studio::Studio;
 
 mod globals;
+mod message;
+
+use message::{EraMessages, eras};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -99,14 +102,8 @@ pub(crate) struct CallView {
     notes: Vec<String>,
     console: Vec<ConsoleView>,
     elapsed_ms: f64,
-    raw: MessagesView,
-}
-
-/// The messages of the protocol for the same call.
-#[derive(Debug, Serialize, JsonSchema)]
-struct MessagesView {
-    request: Value,
-    response: Value,
+    /// The messages of the protocol for the same call, the newest era first.
+    eras: Vec<EraMessages>,
 }
 
 /// A call that is under way can be cancelled by its name until this is dropped.
@@ -153,27 +150,29 @@ impl Drop for UnderWay {
 }
 
 async fn call(studio: Studio, asked: Asked, given: CallBody) -> ApiResult<CallView> {
-    asked.person()?;
+    let caller = asked.person()?.answerer();
     let under_way = UnderWay::begin(&studio, given.id)?;
-    let request = request(&given.tool, given.arguments.clone(), &under_way);
+    let request = request(caller, (&given.tool, given.arguments.clone()), &under_way);
     let outcome = studio.engine().call(request).await.into_inner();
-    Ok(call_view(&given.tool, &given.arguments, outcome))
+    let version = studio.inner.settings.version;
+    Ok(call_view((&given.tool, &given.arguments), outcome, version))
 }
 
-fn request(tool: &str, arguments: Value, under_way: &UnderWay) -> CallRequest {
-    let mut request = CallRequest::new(Caller::owner(), Origin::Studio, tool, arguments);
+/// As the person who asks: the one with the one-time code is the owner, and others call by
+/// their own name.
+fn request(caller: Caller, (tool, arguments): (&str, Value), under_way: &UnderWay) -> CallRequest {
+    let mut request = CallRequest::new(caller, Origin::Studio, tool, arguments);
     request.cancel = under_way.cancel.clone();
     request.deadline = Some(Duration::from_secs(limit::CALL_SECONDS_MAX));
     request
 }
 
-fn call_view(tool: &str, arguments: &Value, outcome: Outcome) -> CallView {
+fn call_view((tool, arguments): (&str, &Value), outcome: Outcome, version: &str) -> CallView {
     let text_of = outcome.value.as_ref().map(|value| {
         let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
         text::json_line(&pretty)
     });
     let bytes = text_of.as_ref().map_or(0, String::len);
-    let is_error = outcome.error.is_some();
     let (content, structured) = match &outcome.relayed {
         Some(relayed) => (relayed.content.clone(), relayed.structured.clone()),
         None => {
@@ -187,14 +186,11 @@ fn call_view(tool: &str, arguments: &Value, outcome: Outcome) -> CallView {
             )
         }
     };
-    let result = json!({"content": content, "structuredContent": structured, "isError": is_error});
     CallView {
-        raw: MessagesView {
-            request: json!({
-                "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                "params": {"name": tool, "arguments": arguments},
-            }),
-            response: json!({"jsonrpc": "2.0", "id": 1, "result": result}),
+        // What is very long is shown once.
+        eras: match bytes <= limit::RESULT_BYTES_MAX {
+            true => eras(tool, arguments, &outcome, version),
+            false => Vec::new(),
         },
         call_id: outcome.call_id.clone(),
         status: outcome.status.word(),
@@ -358,12 +354,12 @@ pub(crate) struct ScriptRunView {
 }
 
 async fn run_script(studio: Studio, asked: Asked, given: ScriptBody) -> ApiResult<ScriptRunView> {
-    asked.person()?;
+    let caller = asked.person()?.answerer();
     let preset = given.preset()?;
     let under_way = UnderWay::begin(&studio, None)?;
     let arguments = Map::from_iter([("script".to_owned(), Value::from(given.code))]);
     let name = Native::Execute.name();
-    let mut request = request(name, Value::Object(arguments), &under_way);
+    let mut request = request(caller, (name, Value::Object(arguments)), &under_way);
     request.preset = preset;
     let outcome = studio.engine().call(request).await.into_inner();
     let id = outcome.call_id.clone();

@@ -100,7 +100,7 @@ pub(crate) fn set(studio: &Studio, asked: &Asked, given: SecretBody) -> ApiResul
     let done = studio
         .engine()
         .set_secret(asked.part("name"), value, asked.actor()?);
-    done.map_err(|fault| failed(studio, &fault))?;
+    done.map_err(|fault| secret_refusal(studio, &fault))?;
     Ok(DoneView::OK)
 }
 
@@ -108,13 +108,13 @@ pub(crate) fn remove(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<Do
     let done = studio
         .engine()
         .set_secret(asked.part("name"), None, asked.actor()?);
-    match done.map_err(|fault| failed(studio, &fault))? {
+    match done.map_err(|fault| secret_refusal(studio, &fault))? {
         true => Ok(DoneView::OK),
         false => Err(ApiError::unknown("the file of secrets has no such name")),
     }
 }
 
-fn failed(studio: &Studio, fault: &SecretFault) -> ApiError {
+pub(crate) fn secret_refusal(studio: &Studio, fault: &SecretFault) -> ApiError {
     match fault {
         SecretFault::Name | SecretFault::Value | SecretFault::Full => {
             ApiError::invalid(fault.to_string())

@@ -2,6 +2,11 @@
 //! and adding one. An address that adds a program is a shell: the exact command is shown
 //! first, and only what was shown is taken.
 
+/// Servers of a client's settings.
+mod import;
+/// Trying a server out.
+mod trial;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::Method;
@@ -27,15 +32,14 @@ use crate::route::{CHANGE, Route, VIEW};
 use crate::studio::Studio;
 
 pub(super) fn routes() -> Vec<Route> {
-    let at = "/api/v1/servers/{name}";
+    let mut all = adding_routes();
+    all.extend(known_routes());
+    all
+}
+
+/// Before a server is in the settings.
+fn adding_routes() -> Vec<Route> {
     vec![
-        Route::get(
-            "/api/v1/servers",
-            VIEW,
-            "The servers and how they stand",
-            &[],
-            list,
-        ),
         Route::send(
             Method::POST,
             "/api/v1/servers",
@@ -49,6 +53,40 @@ pub(super) fn routes() -> Vec<Route> {
             CHANGE,
             "The exact command, environment and settings of a server to be added",
             preview,
+        ),
+        Route::send_later(
+            Method::POST,
+            "/api/v1/servers/trial",
+            CHANGE,
+            "Starts the server whose exact start was shown, lists it and ends it; nothing is kept",
+            trial::trial,
+        ),
+        Route::send(
+            Method::POST,
+            "/api/v1/servers/import/preview",
+            CHANGE,
+            "What importing the servers of a client's settings would do",
+            import::preview,
+        ),
+        Route::send(
+            Method::POST,
+            "/api/v1/servers/import",
+            CHANGE,
+            "Imports the servers that were shown; nothing of them is accepted",
+            import::import,
+        ),
+    ]
+}
+
+fn known_routes() -> Vec<Route> {
+    let at = "/api/v1/servers/{name}";
+    vec![
+        Route::get(
+            "/api/v1/servers",
+            VIEW,
+            "The servers and how they stand",
+            &[],
+            list,
         ),
         Route::get(at, VIEW, "One server", &[], |studio, asked| {
             show(studio, asked.part("name"))
@@ -82,10 +120,10 @@ pub(super) fn routes() -> Vec<Route> {
             "Starts a server again, and forgets its failures",
             restart,
         ),
-        Route::get_later(
+        Route::get(
             "/api/v1/servers/{name}/logs",
             CHANGE,
-            "The last lines of its standard error; starts it",
+            "What its processes wrote on standard error last; starts nothing",
             &[],
             logs,
         ),
@@ -381,17 +419,23 @@ fn digest_of(written: &WrittenServer) -> String {
     digest::of_value(&exact).unwrap_or_default()
 }
 
-fn add(studio: &Studio, asked: &Asked, given: ServerBody) -> ApiResult<ServerShown> {
-    let written = given.written()?;
-    if given.digest.as_deref() != Some(digest_of(&written).as_str()) {
+/// A program is started or added only as it was shown, and without a secret in plain text.
+fn check_shown(given: &ServerBody, written: &WrittenServer) -> ApiResult<()> {
+    if given.digest.as_deref() != Some(digest_of(written).as_str()) {
         return Err(ApiError::invalid(
             "what is to be added is not what was shown",
         ));
     }
-    let launch = launch(&written);
-    if let Some(why) = secret_in(&launch.plain_secrets()) {
-        return Err(ApiError::invalid(why));
+    match secret_in(&launch(written).plain_secrets()) {
+        Some(why) => Err(ApiError::invalid(why)),
+        None => Ok(()),
     }
+}
+
+fn add(studio: &Studio, asked: &Asked, given: ServerBody) -> ApiResult<ServerShown> {
+    let written = given.written()?;
+    check_shown(&given, &written)?;
+    let launch = launch(&written);
     let engine = studio.engine();
     let now = engine.registry().current();
     if now.servers().servers().contains_key(&written.name) {
@@ -562,23 +606,35 @@ fn admin<'a>(studio: &'a Studio, asked: &'a Asked) -> ApiResult<ServerAdmin<'a>>
     Ok(studio.engine().servers().by(asked.actor()?))
 }
 
-/// The last lines of a server's standard error.
+/// What the processes of a server wrote on standard error, the newest last.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LogView {
-    lines: Vec<String>,
-    fault: Option<String>,
+    items: Vec<ProcessLog>,
 }
 
-async fn logs(studio: Studio, asked: Asked) -> ApiResult<LogView> {
-    let looked = studio.engine().servers().look(asked.part("name")).await;
-    let (log, fault) = match looked {
-        Ok(look) => (look.log, None),
-        Err(ServerAdminError::Fault { fault, log, .. }) => (log, Some(fault.to_string())),
-        Err(other) => return Err(failed(&studio, &other)),
-    };
+/// The last lines of one process.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ProcessLog {
+    running: bool,
+    changed_at_ms: i64,
+    lines: Vec<String>,
+}
+
+fn logs(studio: &Studio, asked: &Asked) -> ApiResult<LogView> {
+    let logs = studio.engine().servers().logs(asked.part("name"));
+    let logs = logs.map_err(|fault| failed(studio, &fault))?;
+    let shown = logs.into_iter().map(|log| {
+        let changed = log.changed.duration_since(std::time::UNIX_EPOCH);
+        let changed = changed.unwrap_or_default().as_millis();
+        ProcessLog {
+            running: log.is_running,
+            changed_at_ms: i64::try_from(changed).unwrap_or_default(),
+            lines: log.lines.iter().map(|line| text::one_line(line)).collect(),
+        }
+    });
     Ok(LogView {
-        lines: log.iter().map(|line| text::one_line(line)).collect(),
-        fault: fault.map(|fault| text::one_line(&fault)),
+        items: shown.collect(),
     })
 }
 

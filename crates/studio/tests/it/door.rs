@@ -162,7 +162,9 @@ async fn no_key_opens_the_door() {
 
 #[tokio::test]
 async fn a_role_does_what_it_may_and_no_more() {
-    let world = World::new("");
+    let world = World::new(
+        "[studio.oauth]\nissuer = \"https://a.example\"\nclient_id = \"c\"\nowner = [\"o\"]\n",
+    );
     world.publish(&asking("ask")).await;
     let waiting = world.call("ask", json!({"path": "a"}));
     let id = world.question().await;
@@ -176,7 +178,7 @@ async fn a_role_does_what_it_may_and_no_more() {
             name: format!("oauth:{role:?}"),
             role,
         };
-        let (secret, _) = world.engine.people().begin(&person, place).unwrap();
+        let (secret, _) = world.engine.people().begin(&person, place, &[]).unwrap();
         secret.reveal().to_owned()
     };
     let owner = world.owner().await;

@@ -13,5 +13,8 @@ mod attack;
 mod audit;
 mod door;
 mod inbox;
+mod issuer;
+mod oauth;
+mod servers;
 mod tools;
 mod world;

@@ -67,6 +67,10 @@ impl World {
         }
     }
 
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.now_ms.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn pass_minutes(&self, minutes: i64) {
         self.now_ms.fetch_add(minutes * 60_000, Ordering::SeqCst);
     }

@@ -14,9 +14,8 @@ use model::config::Config;
 use model::govern::approval::authority::CONNECTED_DEFAULT;
 use model::govern::key::{self, KeyForm, KeyRecord, Role};
 use model::policy::risk::Level;
-use model::record::audit::Act;
 use serde_json::Value;
-use store::{Keys, Store, StoreSettings};
+use store::Keys;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::NAME;
@@ -51,9 +50,6 @@ impl Identity {
             return Ok(found);
         }
         let name = name.unwrap_or(usual);
-        if let Err(sentence) = key::check_name(name) {
-            bail!("{sentence}");
-        }
         let all = known.all()?;
         if let Some(taken) = all
             .iter()
@@ -65,7 +61,8 @@ impl Identity {
                  with `--name NAME`, or revoke that key with `ringfence keys revoke {taken}`"
             );
         }
-        let (record, secret) = keys::mint(name, Role::Agent, None)?;
+        let minted = keys::with_admin(home, |admin| admin.mint(name, Role::Agent, None));
+        let (record, secret) = minted?;
         Ok(Identity {
             record,
             secret: secret.reveal().to_owned(),
@@ -78,8 +75,7 @@ impl Identity {
         if !self.is_new {
             return Ok(());
         }
-        let store = Store::open(home, StoreSettings::standard())?;
-        keys::keep(&Keys::open(home)?, &store, &self.record)
+        Ok(keys::with_admin(home, |admin| admin.keep(&self.record))?)
     }
 
     /// Takes a new key back that its client never got.
@@ -130,10 +126,8 @@ pub(crate) fn held(file: Option<&str>, section: &str) -> Option<String> {
 /// Takes a caller's key back, and with it what its client might have answered: a caller that
 /// gets the name next does not inherit it.
 pub(crate) fn revoke(home: &Path, record: &KeyRecord) -> anyhow::Result<()> {
-    Keys::open(home)?.revoke(&record.name)?;
-    let store = Store::open(home, StoreSettings::standard())?;
-    let notice = keys::notice(Act::KeyRevoked, record, "a key was taken back");
-    store.audit().notice(notice)?;
+    let (_, written) = keys::with_admin(home, |admin| admin.revoke(&record.name))?;
+    written?;
     set_answers(home, &record.name, None).map(|_| ())
 }
 

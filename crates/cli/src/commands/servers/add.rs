@@ -103,7 +103,7 @@ fn written(add: &ServersAdd) -> anyhow::Result<WrittenServer> {
 /// A secret in the settings would be shown, copied and committed.
 fn refuse_secrets(launch: &ServerLaunch, printer: &mut Printer) -> anyhow::Result<()> {
     if let Some(name) = launch.plain_secrets().into_iter().next() {
-        let key = super::placeholder_name(&name);
+        let key = engine::client_import::placeholder_name(&name);
         bail!(
             "the value of `{name}` looks like a secret; put `{key}=…` into secrets.env and write `{name}=${{{key}}}`"
         );

@@ -4,20 +4,17 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::ValueEnum as _;
+use engine::client_import::{self, ClientEntry};
 use model::nearest::nearest;
 use model::text::elided;
 use serde_json::{Map, Value};
 
-use super::entry::ClientEntry;
 use crate::arguments::ClientWord;
+use crate::commands::connect;
 use crate::commands::connect::client::{self, Folders, Platform};
-use crate::commands::connect::{self, splice};
 use crate::settings;
-
-/// Where clients keep their servers in a file that names no client.
-const SECTIONS: [&str; 2] = ["mcpServers", "servers"];
 
 /// The settings of a client.
 #[derive(Clone, Debug)]
@@ -90,7 +87,8 @@ impl ClientFile {
         };
         let about = fs::metadata(&self.path)?;
         let shown = self.path.display();
-        let root = splice::value(&text).with_context(|| format!("cannot use `{shown}`"))?;
+        let root = client_import::read_value(&text);
+        let root = root.map_err(|why| anyhow!(why).context(format!("cannot use `{shown}`")))?;
         let Value::Object(members) = root else {
             bail!("`{shown}` is not a JSON object");
         };
@@ -122,9 +120,7 @@ impl ClientFile {
 }
 
 fn section(members: &Map<String, Value>, path: &Path) -> anyhow::Result<&'static str> {
-    let found = SECTIONS
-        .into_iter()
-        .find(|name| members.get(*name).is_some_and(Value::is_object));
+    let found = client_import::section_of(members);
     found.with_context(|| format!("`{}` has no `mcpServers` and no `servers`", path.display()))
 }
 

@@ -116,6 +116,17 @@ pub struct LimitUsage {
     now_ms: u64,
 }
 
+/// What is used of one limit at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsedLimit {
+    /// Calls of the last minute.
+    pub in_minute: u64,
+    /// Calls that run.
+    pub running: u64,
+    /// Units of this day.
+    pub units: u64,
+}
+
 const SECONDS: u64 = 60;
 const DAY_MS: u64 = time::DAY_MS.unsigned_abs();
 
@@ -224,6 +235,23 @@ pub fn enter(
 }
 
 impl LimitUsage {
+    /// What is used at this moment, counting nothing.
+    #[must_use]
+    pub fn at(&self, at_ms: u64) -> UsedLimit {
+        let now_ms = self.now_ms.max(at_ms);
+        let second = now_ms / 1_000;
+        let recent = self.seconds.iter();
+        let recent = recent.filter(|(at, _)| at.saturating_add(SECONDS) > second);
+        UsedLimit {
+            in_minute: recent.map(|(_, calls)| calls).sum(),
+            running: self.running.values().sum(),
+            units: match self.day == now_ms / DAY_MS {
+                true => self.units,
+                false => 0,
+            },
+        }
+    }
+
     /// A call that was let in is over. Units it did not use are given back, unless
     /// the day they were taken from is over too.
     pub fn leave(&mut self, process: &str, entered_ms: u64, units_back: u64) {

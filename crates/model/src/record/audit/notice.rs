@@ -150,6 +150,9 @@ pub enum Act {
     /// The owner added a server to the settings.
     #[serde(rename = "server.added")]
     ServerAdded,
+    /// A server that is not in the settings was tried out.
+    #[serde(rename = "server.tried")]
+    ServerTried,
     /// The owner removed a server.
     #[serde(rename = "server.removed")]
     ServerRemoved,
@@ -204,6 +207,7 @@ impl Act {
         Act::ServerAccepted,
         Act::ServerBlocked,
         Act::ServerAdded,
+        Act::ServerTried,
         Act::ServerRemoved,
         Act::ServerRestarted,
         Act::PersonCodeMade,
@@ -241,6 +245,7 @@ impl Act {
             Act::ServerAccepted => "server.accepted",
             Act::ServerBlocked => "server.blocked",
             Act::ServerAdded => "server.added",
+            Act::ServerTried => "server.tried",
             Act::ServerRemoved => "server.removed",
             Act::ServerRestarted => "server.restarted",
             Act::PersonCodeMade => "person.code_made",

@@ -300,6 +300,7 @@ impl Walk {
             | Act::ServerAccepted
             | Act::ServerBlocked
             | Act::ServerAdded
+            | Act::ServerTried
             | Act::ServerRemoved
             | Act::ServerRestarted
             | Act::PersonCodeMade

@@ -1,4 +1,4 @@
-//! What wrapping would do: which servers are imported under which names, which secrets
+//! What importing would do: which servers are imported under which names, which secrets
 //! move, and what stays with the client. Pure: nothing is written here.
 
 use std::collections::BTreeSet;
@@ -10,10 +10,10 @@ use model::limits;
 use upstream::name::ServerName;
 
 use super::entry::ClientEntry;
-use super::secrets;
-use crate::commands::servers::placeholder_name;
-use engine::server_launch::ServerLaunch;
-use engine::server_settings::{self as edit, WrittenServer};
+use super::placeholder_name;
+use crate::secret_line;
+use crate::server_launch::ServerLaunch;
+use crate::server_settings::{self as edit, WrittenServer};
 
 /// Programs that download what they run.
 const RUNNERS: [&str; 12] = [
@@ -29,41 +29,48 @@ const FOLDER_PARTS_MIN: usize = 3;
 
 /// What would be done.
 #[derive(Debug, Default)]
-pub(crate) struct WrapPlan {
-    pub(crate) imported: Vec<ImportedServer>,
+pub struct ImportPlan {
+    /// Servers that are imported.
+    pub imported: Vec<ImportedServer>,
     /// Servers that stay with the client, and why.
-    pub(crate) left: Vec<(String, String)>,
+    pub left: Vec<(String, String)>,
     /// New lines of `secrets.env`.
-    pub(crate) secrets: Vec<(String, String)>,
+    pub secrets: Vec<(String, String)>,
 }
 
 /// A server that moves.
 #[derive(Debug)]
-pub(crate) struct ImportedServer {
+pub struct ImportedServer {
     /// What the client calls it.
-    pub(crate) from: String,
+    pub from: String,
     /// As the client has it.
-    pub(crate) launch: ServerLaunch,
-    pub(crate) written: WrittenServer,
+    pub launch: ServerLaunch,
+    /// As it is written into the settings.
+    pub written: WrittenServer,
     /// Whether the settings have exactly this server already.
-    pub(crate) is_known: bool,
+    pub is_known: bool,
     /// Variables or headers, and the secret each became.
-    pub(crate) moved: Vec<(String, String)>,
-    pub(crate) dropped: Vec<String>,
+    pub moved: Vec<(String, String)>,
+    /// Fields that mean nothing here.
+    pub dropped: Vec<String>,
 }
 
 /// What is there already.
-pub(crate) struct Ground<'a> {
-    pub(crate) config: &'a Config,
+#[derive(Debug)]
+pub struct ImportGround<'a> {
+    /// The settings.
+    pub config: &'a Config,
     /// What `secrets.env` holds.
-    pub(crate) secrets: &'a Environment,
+    pub secrets: &'a Environment,
     /// What the environment sets; it goes before the file.
-    pub(crate) environment: &'a Environment,
+    pub environment: &'a Environment,
 }
 
-impl WrapPlan {
-    pub(crate) fn new(entries: &[ClientEntry], ground: &Ground<'_>) -> WrapPlan {
-        let mut plan = WrapPlan::default();
+impl ImportPlan {
+    /// What importing these would do.
+    #[must_use]
+    pub fn new(entries: &[ClientEntry], ground: &ImportGround<'_>) -> ImportPlan {
+        let mut plan = ImportPlan::default();
         let known = ground.config.servers.iter();
         let mut taken: BTreeSet<String> = known.map(|server| server.name.clone()).collect();
         for entry in entries.iter().filter(|entry| !entry.is_ours()) {
@@ -78,7 +85,7 @@ impl WrapPlan {
     fn import(
         &mut self,
         entry: &ClientEntry,
-        ground: &Ground<'_>,
+        ground: &ImportGround<'_>,
         taken: &mut BTreeSet<String>,
     ) -> Result<ImportedServer, String> {
         if let Some(obstacle) = &entry.obstacle {
@@ -101,7 +108,7 @@ impl WrapPlan {
         &mut self,
         entry: &ClientEntry,
         base: &str,
-        ground: &Ground<'_>,
+        ground: &ImportGround<'_>,
         taken: &mut BTreeSet<String>,
     ) -> Result<ImportedServer, String> {
         let launch = &entry.launch;
@@ -115,7 +122,7 @@ impl WrapPlan {
             let scheme = scheme.filter(|_| launch.url.is_some()).copied();
             let scheme = scheme.unwrap_or_default();
             let secret = value.get(scheme.len()..).unwrap_or_default().to_owned();
-            if !secrets::fits(&secret) {
+            if !secret_line::fits(&secret) {
                 return Err(format!("the value of `{field}` has more than one line"));
             }
             let name = self.secret_name(base, &field, &secret, ground);
@@ -152,7 +159,7 @@ impl WrapPlan {
         server: &str,
         field: &str,
         value: &str,
-        ground: &Ground<'_>,
+        ground: &ImportGround<'_>,
     ) -> String {
         let own = placeholder_name(field);
         let long = placeholder_name(&format!("{server}_{field}"));
@@ -203,7 +210,7 @@ fn server_name(
 }
 
 /// The server as the settings read it, or why they would not.
-fn parsed(written: &WrittenServer) -> Result<ServerConfig, String> {
+pub(crate) fn parsed(written: &WrittenServer) -> Result<ServerConfig, String> {
     let text = edit::with("", std::slice::from_ref(written));
     let text = text.map_err(|fault| format!("{fault:#}"))?;
     let config = Config::parse(&text).map_err(|_| "the settings would not load".to_owned())?;
@@ -266,7 +273,7 @@ mod tests {
 
     const SECRET: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
-    fn plan(servers: &Value, settings: &str, file: &str, environment: &str) -> WrapPlan {
+    fn plan(servers: &Value, settings: &str, file: &str, environment: &str) -> ImportPlan {
         let entries: Vec<_> = servers
             .as_object()
             .expect("an object")
@@ -278,9 +285,9 @@ mod tests {
             environment.read_lines(text).expect("lines");
             environment
         };
-        WrapPlan::new(
+        ImportPlan::new(
             &entries,
-            &Ground {
+            &ImportGround {
                 config: &Config::parse(settings).expect("settings"),
                 secrets: &read(file),
                 environment: &read(environment),
@@ -288,7 +295,7 @@ mod tests {
         )
     }
 
-    fn names(plan: &WrapPlan) -> Vec<&str> {
+    fn names(plan: &ImportPlan) -> Vec<&str> {
         let imported = plan.imported.iter();
         imported.map(|one| one.written.name.as_str()).collect()
     }
@@ -325,7 +332,7 @@ mod tests {
             .map(|one| one.written.clone())
             .collect();
         let settings = edit::with("", &written).expect("settings");
-        let file = secrets::with("", &first.secrets);
+        let file = secret_line::with("", &first.secrets);
         let second = plan(&servers, &settings, &file, "");
         assert_eq!(names(&second), ["gh"]);
         assert!(second.imported.iter().all(|one| one.is_known));

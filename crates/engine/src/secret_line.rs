@@ -4,7 +4,7 @@
 use model::Environment;
 
 /// A line that means exactly this value; nothing if none does.
-fn line(name: &str, value: &str) -> Option<String> {
+pub(crate) fn line(name: &str, value: &str) -> Option<String> {
     let spellings = [
         format!("{name}={value}"),
         format!("{name}=\"{value}\""),
@@ -21,8 +21,9 @@ pub(crate) fn fits(value: &str) -> bool {
     !value.contains(['\n', '\r', '\0']) && line("NAME", value).is_some()
 }
 
-/// The file with more values.
-pub(crate) fn with(text: &str, pairs: &[(String, String)]) -> String {
+/// The file of secrets with more values.
+#[must_use]
+pub fn with(text: &str, pairs: &[(String, String)]) -> String {
     let mut new = text.to_owned();
     if !new.is_empty() && !new.ends_with('\n') {
         new.push('\n');

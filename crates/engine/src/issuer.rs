@@ -2,7 +2,7 @@
 //!
 //! Attack: tokens that name unknown keys, so that each makes us ask the issuer.
 //! However many come, the issuer is asked at most once in
-//! `limit::ISSUER_INTERVAL_MIN`, by one request at a time. An issuer that does not
+//! `ISSUER_INTERVAL_MIN`, by one request at a time. An issuer that does not
 //! answer costs nothing that was known before.
 
 use std::fmt;
@@ -14,8 +14,17 @@ use model::sync::lock;
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::auth::jwt::{Algorithm, PublicKey};
-use crate::auth::limit;
+use crate::jwt::{Algorithm, PublicKey};
+use crate::limit;
+
+/// How long an issuer may take for one document.
+pub const ISSUER_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How soon an issuer is asked again, whatever keys tokens name.
+pub const ISSUER_INTERVAL_MIN: Duration = Duration::from_secs(10);
+/// How old keys of an issuer are when they are asked for again.
+pub const ISSUER_FRESH: Duration = Duration::from_secs(600);
+/// How old they may become while the issuer does not answer.
+pub const ISSUER_STALE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// What a fetch comes to: the bytes, or one sentence for the operator.
 pub type Fetching<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
@@ -85,7 +94,7 @@ impl Issuer {
     ) -> Known {
         let known = self.look(name, algorithm, now);
         if matches!(known, Known::Key(_)) {
-            let is_fresh = self.age(now).is_some_and(|age| age < limit::ISSUER_FRESH);
+            let is_fresh = self.age(now).is_some_and(|age| age < ISSUER_FRESH);
             // Good enough to go on with while the issuer is asked.
             if !is_fresh
                 && self.may_ask(now)
@@ -138,14 +147,11 @@ impl Issuer {
 
     fn may_ask(&self, now: Duration) -> bool {
         let asked = self.state().asked;
-        asked.is_none_or(|asked| now.saturating_sub(asked) >= limit::ISSUER_INTERVAL_MIN)
+        asked.is_none_or(|asked| now.saturating_sub(asked) >= ISSUER_INTERVAL_MIN)
     }
 
     fn look(&self, name: Option<&str>, algorithm: Algorithm, now: Duration) -> Known {
-        if self
-            .age(now)
-            .is_none_or(|age| age > limit::ISSUER_STALE_MAX)
-        {
+        if self.age(now).is_none_or(|age| age > ISSUER_STALE_MAX) {
             return Known::Unavailable;
         }
         let keys = Arc::clone(&self.state().keys);
@@ -157,7 +163,7 @@ impl Issuer {
 
     async fn ask(&self, now: Duration) {
         self.state().asked = Some(now);
-        let waited = tokio::time::timeout(limit::ISSUER_WAIT_MAX, self.fetch_keys()).await;
+        let waited = tokio::time::timeout(ISSUER_WAIT_MAX, self.fetch_keys()).await;
         let outcome =
             waited.unwrap_or_else(|_| Err("the issuer did not answer in time".to_owned()));
         let mut state = self.state();

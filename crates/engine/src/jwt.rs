@@ -13,7 +13,7 @@ use ring::signature::{
 };
 use serde_json::{Map, Value};
 
-use crate::auth::limit;
+use crate::limit;
 
 /// How a token is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -178,6 +178,8 @@ pub struct RawToken<'a> {
     pub algorithm: Algorithm,
     /// What it calls the key.
     pub key_name: Option<String>,
+    /// Whether it calls itself an access token.
+    pub is_access_token: bool,
     message: &'a [u8],
     signature: Vec<u8>,
     raw_claims: &'a str,
@@ -205,11 +207,11 @@ impl<'a> RawToken<'a> {
             None => None,
             Some(kind) => Some(kind.as_str()?.to_ascii_lowercase()),
         };
-        let is_ours = kind
-            .is_none_or(|kind| matches!(kind.as_str(), "jwt" | "at+jwt" | "application/at+jwt"));
-        if !is_ours {
-            return None;
-        }
+        let is_access_token = match kind.as_deref() {
+            None | Some("jwt") => false,
+            Some("at+jwt" | "application/at+jwt") => true,
+            Some(_) => return None,
+        };
         let key_name = match header.get("kid") {
             None => None,
             Some(Value::String(name)) if is_name(name) => Some(name.clone()),
@@ -218,6 +220,7 @@ impl<'a> RawToken<'a> {
         Some(RawToken {
             algorithm: Algorithm::from_word(header.get("alg")?.as_str()?)?,
             key_name,
+            is_access_token,
             message: message.as_bytes(),
             signature: URL_SAFE_NO_PAD.decode(signature).ok()?,
             raw_claims,

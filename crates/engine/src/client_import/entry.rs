@@ -6,8 +6,8 @@ use model::document::placeholder::{self, Part};
 use model::text::{elided, one_line};
 use serde_json::{Map, Value};
 
-use crate::commands::connect::NAME;
-use engine::server_launch::ServerLaunch;
+use crate::client_entry::ENTRY;
+use crate::server_launch::ServerLaunch;
 
 /// Fields that are understood.
 const KNOWN: [&str; 9] = [
@@ -26,19 +26,21 @@ const NEEDED: [&str; 2] = ["cwd", "envFile"];
 
 /// A server of a client.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ClientEntry {
+pub struct ClientEntry {
     /// What the client calls it.
-    pub(crate) name: String,
-    pub(crate) launch: ServerLaunch,
+    pub name: String,
+    /// How it is started or reached.
+    pub launch: ServerLaunch,
     /// Why it cannot be imported.
-    pub(crate) obstacle: Option<String>,
+    pub obstacle: Option<String>,
     /// Fields that mean nothing here.
-    pub(crate) dropped: Vec<String>,
+    pub dropped: Vec<String>,
 }
 
 impl ClientEntry {
     /// Reads an entry. What cannot be understood is an obstacle, never a guess.
-    pub(crate) fn read(name: &str, entry: &Value) -> ClientEntry {
+    #[must_use]
+    pub fn read(name: &str, entry: &Value) -> ClientEntry {
         let mut read = ClientEntry {
             name: name.to_owned(),
             ..ClientEntry::default()
@@ -63,8 +65,9 @@ impl ClientEntry {
     }
 
     /// Whether it is the entry that `connect` and `wrap` write.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.name == NAME
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.name == ENTRY
     }
 
     fn take(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
