@@ -184,7 +184,7 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 31] = [
+    pub const ALL: [Act; 32] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
