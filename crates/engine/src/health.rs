@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use jail::{JailLayer, JailTrial};
+use jail::JailTrial;
 use model::config::{JailConfig, JailStrength};
 use model::word::Word as _;
 use sandbox::job::{Ended, Job, JobLimits};
@@ -20,6 +20,7 @@ use crate::toolbox::JailStanding;
 
 mod home;
 
+pub use crate::toolbox::child_fix;
 pub use home::{HomeFinding, examine as examine_home};
 
 /// What was found out.
@@ -303,38 +304,5 @@ pub fn layer_fix(layer: Layer) -> &'static str {
         Layer::NoNewPrivileges | Layer::Session | Layer::ParentDeath | Layer::NotDumpable => {
             "the kernel refused: ask the administrator of this system"
         }
-    }
-}
-
-/// Why namespaces are refused is in the reason; each cause has its own remedy.
-const NAMESPACES_FIX: &str = "on Ubuntu: an AppArmor profile with `userns,` for the program; in Docker: \
-     `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`, or stay on the lower rung; \
-     elsewhere: `sysctl user.max_user_namespaces=10000`";
-
-/// What to do when a layer around child processes is missing.
-#[must_use]
-pub fn child_fix(layer: JailLayer) -> &'static str {
-    match layer {
-        JailLayer::Namespaces => NAMESPACES_FIX,
-        JailLayer::Identity => {
-            "run Ringfence as an ordinary user, or give root CAP_SETUID, CAP_SETGID and CAP_KILL"
-        }
-        JailLayer::ControlGroup => {
-            "in the unit: `Delegate=yes` and `DelegateSubgroup=server`; until then memory is bounded for each process"
-        }
-        JailLayer::Facts => {
-            "in Docker: `--security-opt systempaths=unconfined`; until then programs see no `/proc`"
-        }
-        JailLayer::Files => "Linux 6.2 or newer, with `landlock` in the kernel's `lsm=` list",
-        JailLayer::Signals => "Linux 6.12 or newer, with `landlock` in the kernel's `lsm=` list",
-        JailLayer::Network | JailLayer::SystemCalls => {
-            "run on a kernel, or in a container, that allows seccomp filters"
-        }
-        JailLayer::NoNewPrivileges
-        | JailLayer::Capabilities
-        | JailLayer::Rlimits
-        | JailLayer::Session
-        | JailLayer::Descriptors
-        | JailLayer::ParentDeath => "the kernel refused: ask the administrator of this system",
     }
 }

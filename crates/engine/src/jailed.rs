@@ -216,14 +216,7 @@ impl Jailer {
         let started = Instant::now();
         let network = command.network.clone();
         let mut settings = self.settings(command, limits);
-        // By a route of ours a program does no TLS.
-        let tunnels = network.iter().filter(|one| !one.settings.routes_only);
-        if let Some(pem) = tunnels.filter_map(|one| one.authorities.as_deref()).next() {
-            let given = authorities::give(pem, &settings.home, &mut settings.environment);
-            given.map_err(|error| {
-                JailFault::Settings(format!("could not write the authorities: {error}"))
-            })?;
-        }
+        give_authorities(network.as_ref(), &mut settings)?;
         let mut child = jail::spawn(settings, &self.program).await?;
         let rung = child.rung.name();
         let door = serve_egress(network, &mut child);
@@ -327,6 +320,19 @@ impl Jailer {
         settings.require = required_rung(limits.jail);
         settings
     }
+}
+
+/// Certificate authorities for a program that does TLS itself: not by a route of ours.
+fn give_authorities(
+    network: Option<&JailedNetwork>,
+    settings: &mut JailSettings,
+) -> Result<(), JailFault> {
+    let tunnel = network.filter(|one| !one.settings.routes_only);
+    let Some(pem) = tunnel.and_then(|one| one.authorities.as_deref()) else {
+        return Ok(());
+    };
+    let given = authorities::give(pem, &settings.home, &mut settings.environment);
+    given.map_err(|error| JailFault::Settings(format!("could not write the authorities: {error}")))
 }
 
 enum Finish {

@@ -22,12 +22,14 @@ use crate::server_tool::ServerSchemas;
 
 mod action;
 mod definition;
+mod remedy;
 mod standing;
 
 /// Where programs are looked for. Fixed: a caller's command means the same everywhere.
 pub(crate) const PROGRAM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 pub(crate) use definition::document_text;
+pub use remedy::child_fix;
 pub use standing::JailStanding;
 pub(crate) use standing::required_rung;
 

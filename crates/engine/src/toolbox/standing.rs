@@ -117,7 +117,7 @@ impl JailStanding {
                 "`[sandbox.jail]` requires {}, and there are none here ({}); {}",
                 settings.require.word(),
                 self.why_no_namespaces(),
-                crate::health::child_fix(JailLayer::Namespaces)
+                super::remedy::child_fix(JailLayer::Namespaces)
             )),
             Ok(_) => None,
         }
