@@ -36,7 +36,7 @@ use crate::limit;
 use crate::people::{OpenSession, SessionPlace, SignInFault, VOUCHED, random};
 use crate::servers::address::Outbound;
 
-/// Why nobody was signed in. The words are for the operator; a browser is told
+/// Why an account begins no session. The words are for the operator; a browser is told
 /// [`LoginFault::code`] alone.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoginFault {
@@ -243,9 +243,9 @@ impl PersonLogin {
         let raw_code = given.raw_code.filter(|code| !code.is_empty());
         let raw_code = raw_code.ok_or_else(|| LoginFault::Refused("no code".to_owned()))?;
         let verifier = self.made("verifier", secret, begun_ms)?;
-        let token = found.flow.identity(raw_code, back, &verifier).await;
+        let token = found.flow.fetch_identity(raw_code, back, &verifier).await;
         let token = token.map_err(said)?;
-        let claims = self.claims(&found, &token).await?;
+        let claims = self.read_claims(&found, &token).await?;
         let nonce = self.made("nonce", secret, begun_ms)?;
         let subject = check_claims(&claims, &found, &oauth, &nonce, engine.now_ms())?;
         let person = person(&claims, &oauth, subject)?;
@@ -278,7 +278,11 @@ impl PersonLogin {
         answer
     }
 
-    async fn claims(&self, found: &Found, raw: &str) -> Result<Map<String, Value>, LoginFault> {
+    async fn read_claims(
+        &self,
+        found: &Found,
+        raw: &str,
+    ) -> Result<Map<String, Value>, LoginFault> {
         let refused = |why: &str| LoginFault::Token(why.to_owned());
         let token = RawToken::read(raw).ok_or_else(|| refused("it cannot be read"))?;
         // Attack: a token that was issued for an API, in place of one about a person.

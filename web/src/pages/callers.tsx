@@ -182,10 +182,10 @@ function View({ caller, set, reload }: { caller: Caller; set: (caller: Caller) =
             <div class="section" data-test="limit">
               <p class="dim"><T text={limit.words} /></p>
               {limit.kinds.map((kind) => (
-                <div class="bar">
+                <div class="bar wide">
                   <span>{kind.what}</span>
                   <progress aria-label={`${kind.what} used`} max={kind.most || 1} value={kind.used} />
-                  <span class="took">{kind.used.toLocaleString('en')} of {kind.most.toLocaleString('en')}</span>
+                  <span class="dim">{kind.used.toLocaleString('en')} of {kind.most.toLocaleString('en')}</span>
                 </div>
               ))}
             </div>

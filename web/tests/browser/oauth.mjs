@@ -35,7 +35,7 @@ export const tests = {
       const readable = await page.evaluate(() => JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, location.href, document.documentElement.outerHTML, history.length]));
       for (const secret of issuer.secrets) assert.ok(!readable.includes(secret), secret);
       assert.ok(issuer.secrets.length >= 3);
-      const [signed] = world.audit('--kind', 'notices').filter((entry) => JSON.stringify(entry).includes('person.signed_in'));
+      const [signed] = world.audit('--kind', 'notice').filter((entry) => JSON.stringify(entry).includes('person.signed_in'));
       assert.match(JSON.stringify(signed), /oauth:ada@example\.com/);
     });
   },

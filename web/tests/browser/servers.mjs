@@ -59,7 +59,7 @@ export const tests = {
       assert.equal(await page.locator('img[src=x]').count(), 0);
       assert.equal(JSON.parse(world.run('servers', 'list', '--json')).length, 0);
       assert.equal(fs.existsSync(path.join(world.home, 'servers')), false);
-      assert.match(JSON.stringify(world.audit('--kind', 'notices')), /server\.tried/);
+      assert.match(JSON.stringify(world.audit('--kind', 'notice')), /server\.tried/);
       // What is changed after it was shown has to be shown again.
       await by(page, 'server-command').fill(`/usr/bin/python3 ${folder}/other.py`);
       await by(page, 'planned').waitFor({ state: 'detached' });

@@ -130,7 +130,7 @@ impl CodeFlow {
     ///
     /// # Errors
     /// The issuer does not answer, refuses, or says nothing about the person.
-    pub async fn identity(
+    pub async fn fetch_identity(
         &self,
         raw_code: &str,
         redirect_uri: &str,

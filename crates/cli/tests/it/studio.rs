@@ -112,7 +112,10 @@ fn a_code_is_printed_to_a_terminal_or_when_asked_for() {
         let line = first_line(&mut child);
         assert_eq!(terminate(&mut child), Some(0));
         let home_text = home.display().to_string();
-        let listed = ringfence(&["audit", "list", "--json", "--home", &home_text]).output();
+        let listed = ringfence(&[
+            "audit", "list", "--kind", "notice", "--json", "--home", &home_text,
+        ])
+        .output();
         let listed = String::from_utf8(listed.stdout).unwrap();
         (line, listed.matches("person.code_made").count())
     };
