@@ -80,6 +80,8 @@ model::limits! {
     PROGRESS_EVERY_MS: u64 = 5_000;
     /// Milliseconds between two messages of progress, whatever there is to say.
     PROGRESS_GAP_MS: u64 = 100;
+    /// Sentences of a call that wait for a slow client; of more, the oldest are dropped.
+    PROGRESS_KEPT_MAX: usize = 16;
     /// Milliseconds a last message of progress may take to leave before the answer.
     PROGRESS_LAST_MS: u64 = 1_000;
     /// Calls of modern clients that wait for an answer to a server.

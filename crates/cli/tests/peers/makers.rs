@@ -184,7 +184,7 @@ fn of_python(folder: &Path, lab: u16) -> Vec<Foreign> {
             name: "web",
             section: section(
                 "web",
-                &[&program(&python, "mcp-server-fetch")],
+                &[&program(&python, "mcp-server-fetch"), "--allow-private-ips"],
                 &with_venv(&python, &[], &hosts),
             ),
             call: (

@@ -1,38 +1,68 @@
 //! How a call goes on: what the engine says, and a sign of life while it says
 //! nothing. Only for clients that gave a token; never after the answer.
 
+use std::collections::VecDeque;
 use std::pin::pin;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::call::Progress;
+use model::sync::lock;
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::Peer;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::limit;
 
-/// What the engine says of a running call.
-#[derive(Debug)]
-pub(crate) struct ProgressFeed {
-    latest: watch::Receiver<String>,
+/// What the engine says of a running call, and the client has not heard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProgressFeed(Arc<Heard>);
+
+#[derive(Debug, Default)]
+struct Heard {
+    sentences: Mutex<VecDeque<String>>,
+    added: Notify,
+}
+
+impl ProgressFeed {
+    fn push(&self, sentence: &str) {
+        let mut sentences = lock(&self.0.sentences);
+        if sentences.len() >= limit::PROGRESS_KEPT_MAX {
+            sentences.pop_front();
+        }
+        sentences.push_back(sentence.to_owned());
+        drop(sentences);
+        self.0.added.notify_one();
+    }
+
+    fn pop(&self) -> Option<String> {
+        lock(&self.0.sentences).pop_front()
+    }
+
+    async fn next(&self) -> String {
+        loop {
+            if let Some(sentence) = self.pop() {
+                return sentence;
+            }
+            self.0.added.notified().await;
+        }
+    }
 }
 
 /// A listener for the engine, and where to read what it heard. Only the latest
-/// sentence is kept: a slow client misses words, never the end.
+/// sentences are kept: a slow client misses words, never the end.
 pub(crate) fn listener() -> (Progress, ProgressFeed) {
-    let (heard, latest) = watch::channel(String::new());
-    let progress = Progress::new(move |sentence| {
-        let _ = heard.send(sentence.to_owned());
-    });
-    (progress, ProgressFeed { latest })
+    let feed = ProgressFeed::default();
+    let heard = feed.clone();
+    (Progress::new(move |sentence| heard.push(sentence)), feed)
 }
 
 /// Waits for the call and tells the client meanwhile.
 pub(crate) async fn while_running<T>(
     call: impl Future<Output = T>,
-    feed: &mut ProgressFeed,
+    feed: &ProgressFeed,
     peer: &Peer<RoleServer>,
     token: ProgressToken,
 ) -> T {
@@ -40,7 +70,6 @@ pub(crate) async fn while_running<T>(
     let started = Instant::now();
     let mut sent: u32 = 0;
     let mut beat = started + Duration::from_millis(limit::PROGRESS_FIRST_MS);
-    let mut silent = false;
     loop {
         let sentence = tokio::select! {
             biased;
@@ -48,11 +77,7 @@ pub(crate) async fn while_running<T>(
                 send_last(feed, peer, token, sent).await;
                 return outcome;
             }
-            changed = feed.latest.changed(), if !silent => {
-                silent = changed.is_err();
-                if silent { continue }
-                feed.latest.borrow_and_update().clone()
-            }
+            sentence = feed.next() => sentence,
             () = sleep_until(beat) => {
                 format!("running for {} s", started.elapsed().as_secs())
             }
@@ -67,6 +92,7 @@ pub(crate) async fn while_running<T>(
                 // What is on its way must arrive before the answer.
                 let last = Duration::from_millis(limit::PROGRESS_LAST_MS);
                 let _ = timeout(last, telling).await;
+                send_last(feed, peer, token, sent).await;
                 return outcome;
             }
         }
@@ -83,22 +109,20 @@ pub(crate) async fn while_running<T>(
     }
 }
 
-/// Sends what the engine said last, if the client has not heard it. The call is over.
+/// Sends what the engine said and the client has not heard. The call is over.
 async fn send_last(
-    feed: &mut ProgressFeed,
+    feed: &ProgressFeed,
     peer: &Peer<RoleServer>,
     token: ProgressToken,
-    sent: u32,
+    mut sent: u32,
 ) {
-    let sentence = {
-        let latest = feed.latest.borrow_and_update();
-        match latest.has_changed() {
-            true => latest.clone(),
-            false => return,
+    let telling = async {
+        while let Some(sentence) = feed.pop() {
+            sent = sent.saturating_add(1);
+            let message = ProgressNotificationParam::new(token.clone(), f64::from(sent));
+            let _ = peer.notify_progress(message.with_message(sentence)).await;
         }
     };
-    let message = ProgressNotificationParam::new(token, f64::from(sent.saturating_add(1)));
-    let telling = peer.notify_progress(message.with_message(sentence));
     let last = Duration::from_millis(limit::PROGRESS_LAST_MS);
     let _ = timeout(last, telling).await;
 }

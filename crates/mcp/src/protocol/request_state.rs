@@ -235,11 +235,7 @@ impl Seal {
             return None;
         }
         let response = responses.and_then(|responses| responses.get(&state.key));
-        let answer = response.map(|response| match ElicitResult::deserialize(response) {
-            Ok(result) => answer_of(result),
-            Err(_) => ElicitAnswer::Cancel,
-        });
-        Some((state.question, answer))
+        Some((state.question, response.map(server_answer)))
     }
 
     /// A state of ours about this call that is still good, and its question.
@@ -248,6 +244,14 @@ impl Seal {
         let state: State = self.codec.open_json_with(sealed, &bound).ok()?;
         let question = self.reveal(&state.question)?;
         (now_ms() < state.expires_at_ms).then_some((question, state))
+    }
+}
+
+/// What a client answers to a server. What cannot be read is no answer.
+pub(crate) fn server_answer(response: &Value) -> ElicitAnswer {
+    match ElicitResult::deserialize(response) {
+        Ok(result) => answer_of(result),
+        Err(_) => ElicitAnswer::Cancel,
     }
 }
 

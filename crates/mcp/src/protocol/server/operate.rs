@@ -24,7 +24,7 @@ use crate::protocol::door::Inner;
 use crate::protocol::elicit::{AskVia, Deferred, Elicit, can_ask};
 use crate::protocol::parked::{ParkedCall, ParkedStep, RunningCall};
 use crate::protocol::request_state::{ClientAnswer, ReturnedState, StateBinding};
-use crate::protocol::{parked, progress, reply};
+use crate::protocol::{parked, progress, reply, request_state};
 
 /// What a client asks for.
 #[derive(Debug)]
@@ -86,9 +86,7 @@ impl McpServer {
             }
         };
         match feed {
-            Some((token, mut feed)) => {
-                progress::while_running(call, &mut feed, &context.peer, token).await
-            }
+            Some((token, feed)) => progress::while_running(call, &feed, &context.peer, token).await,
             None => call.await,
         }
     }
@@ -115,7 +113,7 @@ impl McpServer {
                 None => self.park(parked, &binding, era),
                 Some(answer) => {
                     parked.question.answer(answer);
-                    self.follow(parked.call, &binding, context).await
+                    self.follow(parked.call, None, &binding, context).await
                 }
             };
         }
@@ -149,7 +147,10 @@ impl McpServer {
                 let kept = (slot, Arc::clone(approval));
                 let (engine, parked) = (&inner.engine, &inner.parked);
                 let running = RunningCall::start(engine, parked, call, kept, wait, &inner.stop);
-                self.follow(running, &binding, context).await
+                // With a state, they are answers to what that state asked.
+                let early = operation.responses.as_ref();
+                let early = early.filter(|_| operation.state.is_none()).cloned();
+                self.follow(running, early, &binding, context).await
             }
             AskVia::Now(elicit) if may_elicit => {
                 let (elicitor, questions) = parked::elicitor(&inner.parked, wait);
@@ -165,24 +166,35 @@ impl McpServer {
         }
     }
 
-    /// Follows a call in a task of its own until it ends or a server asks.
+    /// Follows a call in a task of its own until it ends or a server asks what the client
+    /// has not answered yet. `early` are answers that came with the call itself, by the
+    /// names of their questions; each counts once.
     async fn follow(
         &self,
         mut call: RunningCall,
+        mut early: Option<InputResponses>,
         binding: &StateBinding<'_>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Operated, ErrorData> {
         let era = era_of(context);
-        match call.follow(context).await {
-            ParkedStep::Asks(question) => {
-                let question = *question;
-                self.park(ParkedCall { call, question }, binding, era)
+        loop {
+            match call.follow(context).await {
+                ParkedStep::Asks(question) => {
+                    let question = *question;
+                    let known = early.as_mut().and_then(|early| early.remove(&question.key));
+                    match known {
+                        Some(answer) => question.answer(request_state::server_answer(&answer)),
+                        None => return self.park(ParkedCall { call, question }, binding, era),
+                    }
+                }
+                ParkedStep::Ended(outcome, slot) => {
+                    let question = call.approval.take();
+                    return conclude(self.inner(), *outcome, slot, question, binding, era);
+                }
+                ParkedStep::Lost => {
+                    return Err(ErrorData::internal_error("the call was lost", None));
+                }
             }
-            ParkedStep::Ended(outcome, slot) => {
-                let question = call.approval.take();
-                conclude(self.inner(), *outcome, slot, question, binding, era)
-            }
-            ParkedStep::Lost => Err(ErrorData::internal_error("the call was lost", None)),
         }
     }
 
