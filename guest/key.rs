@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// The compiled guest, under `target/guest/`.
+/// The compiled guest, under `target/guest/ARCH/`.
 pub(crate) const ARTIFACT: &str = "guest.cwasm";
 /// Its key, beside it.
 pub(crate) const KEY: &str = "guest.key";
@@ -51,18 +51,11 @@ pub(crate) fn input_files(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The architecture a guest is for. A build script runs on the machine that builds; cargo
-/// tells it where the program will run.
-pub(crate) fn arch() -> String {
-    let target = std::env::var("CARGO_CFG_TARGET_ARCH");
-    target.unwrap_or_else(|_| std::env::consts::ARCH.to_owned())
-}
-
-/// The key of what a build would now make: 64 hexadecimal digits.
-pub(crate) fn of_inputs(root: &Path) -> io::Result<String> {
+/// The key of what a build would now make for an architecture: 64 hexadecimal digits.
+pub(crate) fn of_inputs(root: &Path, arch: &str) -> io::Result<String> {
     let mut digest = Sha256::new();
     // Compiled code is for one architecture.
-    digest.update(arch());
+    digest.update(arch);
     for path in input_files(root)? {
         let name = path
             .strip_prefix(root)

@@ -48,11 +48,14 @@ fn embed() -> Result<(), String> {
         "cargo::rerun-if-changed={}",
         root.join("guest/key.rs").display()
     );
-    let wanted = key::of_inputs(root).map_err(|error| format!("could not read guest/: {error}"))?;
+    // A build script runs on the machine that builds; cargo says where the program will run.
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").map_err(|_| "cargo gave no architecture")?;
+    let wanted =
+        key::of_inputs(root, &arch).map_err(|error| format!("could not read guest/: {error}"))?;
     // The one in the repository, for most people; while the guest is being worked on,
     // the one that was just built.
-    let kept = root.join("guest/image").join(key::arch());
-    let folders = [guest_folder(&out, root), kept];
+    let kept = root.join("guest/image").join(&arch);
+    let folders = [guest_folder(&out, root).join(&arch), kept];
     let [_, kept] = &folders;
     for folder in &folders {
         let key = folder.join(key::KEY);
@@ -61,10 +64,9 @@ fn embed() -> Result<(), String> {
     let is_wanted = |folder: &&PathBuf| {
         fs::read_to_string(folder.join(key::KEY)).is_ok_and(|built| built == wanted)
     };
-    let folder = folders
-        .iter()
-        .find(is_wanted)
-        .ok_or_else(|| missing(&key::arch()))?;
+    let folder = folders.iter().find(is_wanted).ok_or_else(|| {
+        format!("there is no sandbox guest of these sources for {arch}; {ADVICE}")
+    })?;
     let artifact = fs::read(folder.join(key::ARTIFACT))
         .map_err(|error| format!("could not read the sandbox guest ({error}); {ADVICE}"))?;
     if folder == kept {
@@ -78,16 +80,6 @@ fn embed() -> Result<(), String> {
         .map_err(|error| format!("could not copy the sandbox guest ({error})"))?;
     println!("cargo::rustc-env=RINGFENCE_GUEST_KEY={wanted}");
     Ok(())
-}
-
-/// What to do without a guest. It is compiled on the kind of machine it runs on.
-fn missing(arch: &str) -> String {
-    match arch == env::consts::ARCH {
-        true => format!("there is no sandbox guest of these sources; {ADVICE}"),
-        false => format!(
-            "there is no sandbox guest of these sources for {arch}; on a machine of that kind, {ADVICE}"
-        ),
-    }
 }
 
 /// Its sources' key says nothing about the bytes in the repository; their digest does.
@@ -116,6 +108,6 @@ fn guest_folder(out: &Path, root: &Path) -> PathBuf {
         .map(|folder| folder.join("guest"));
     above
         .into_iter()
-        .find(|folder| folder.join(key::KEY).exists())
+        .find(|folder| folder.exists())
         .unwrap_or_else(|| root.join("target/guest"))
 }

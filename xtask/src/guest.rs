@@ -1,7 +1,8 @@
-//! `cargo xtask guest`: what runs inside the sandbox. Its image for this kind of
-//! processor is in the repository, so a build needs no compiler for it; it
-//! can be built again from its sources, byte for byte, and CI does.
+//! `cargo xtask guest`: what runs inside the sandbox. Its images, one for each kind of
+//! processor, are in the repository, so a build needs no compiler for them; they
+//! can be built again from their sources, byte for byte, and CI does.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +21,9 @@ mod sum;
 
 /// The builder's own workspace: it brings a compiler that nothing else needs.
 const BUILDER: &str = "guest/builder/Cargo.toml";
+
+/// Where the builder puts its results, each in a folder named for its architecture.
+const BUILT: &str = "target/guest";
 
 /// What building it takes from nothing, on two cores.
 const USUAL: Duration = Duration::from_secs(4 * 60);
@@ -47,11 +51,10 @@ pub(crate) fn compare(root: &Root) -> Result<TaskAnswer> {
 
 /// Does what is wished.
 pub(crate) fn guest(root: &Root, wish: Wish) -> Result<TaskAnswer> {
-    let kept = Image::kept(root);
-    let built = Image::built(root);
     if wish == Wish::Ensure {
-        let wanted = key::of_inputs(root.path()).context("could not read guest/")?;
-        if kept.is_of(&wanted) || built.is_of(&wanted) {
+        let arch = std::env::consts::ARCH;
+        let wanted = key::of_inputs(root.path(), arch).context("could not read guest/")?;
+        if Image::kept(root, arch).is_of(&wanted) || Image::built(root, arch).is_of(&wanted) {
             printer::note("   the image is there and of these sources");
             return Ok(TaskAnswer::Yes);
         }
@@ -61,36 +64,44 @@ pub(crate) fn guest(root: &Root, wish: Wish) -> Result<TaskAnswer> {
         TaskAnswer::Yes => {}
         TaskAnswer::No => return Ok(TaskAnswer::No),
     }
-    match wish {
-        Wish::Ensure => Ok(TaskAnswer::Yes),
-        Wish::Write => {
-            fs::create_dir_all(&kept.folder).context("could not make the image's folder")?;
-            for name in [key::ARTIFACT, key::KEY] {
-                fs::copy(built.folder.join(name), kept.folder.join(name))
-                    .with_context(|| format!("could not write guest/image/…/{name}"))?;
+    let mut answer = TaskAnswer::Yes;
+    for arch in built_arches(root)? {
+        let (kept, built) = (Image::kept(root, &arch), Image::built(root, &arch));
+        match wish {
+            Wish::Ensure => {}
+            Wish::Write => write(&kept, &built)?,
+            Wish::Compare => {
+                if let Some(what) = difference(&kept, &built)? {
+                    printer::note(&format!(
+                        "guest/image/{arch} is not what its sources make: {what}; run `cargo xtask guest --write`"
+                    ));
+                    answer = TaskAnswer::No;
+                }
             }
-            fs::write(
-                kept.folder.join(sum::SUM),
-                sum::sum_of(&built.bytes()?, key::ARTIFACT),
-            )
-            .with_context(|| format!("could not write guest/image/…/{}", sum::SUM))?;
-            Ok(TaskAnswer::Yes)
         }
-        Wish::Compare if !kept.folder.exists() => {
-            let arch = std::env::consts::ARCH;
-            printer::note(&format!("   the repository has no image for {arch}"));
-            Ok(TaskAnswer::Yes)
-        }
-        Wish::Compare => match difference(&kept, &built)? {
-            None => Ok(TaskAnswer::Yes),
-            Some(what) => {
-                printer::note(&format!(
-                    "guest/image is not what its sources make: {what}; run `cargo xtask guest --write`"
-                ));
-                Ok(TaskAnswer::No)
-            }
-        },
     }
+    Ok(answer)
+}
+
+/// The architectures the builder has compiled the guest for.
+fn built_arches(root: &Root) -> Result<BTreeSet<String>> {
+    let folders = fs::read_dir(root.join(BUILT)).context("could not read target/guest")?;
+    let is_image = |entry: &fs::DirEntry| entry.path().join(key::KEY).exists();
+    let images = folders.flatten().filter(is_image);
+    let arches = images.filter_map(|entry| entry.file_name().into_string().ok());
+    Ok(arches.collect())
+}
+
+/// Puts a guest that was built into the repository.
+fn write(kept: &Image, built: &Image) -> Result<()> {
+    fs::create_dir_all(&kept.folder).context("could not make the image's folder")?;
+    for name in [key::ARTIFACT, key::KEY] {
+        fs::copy(built.folder.join(name), kept.folder.join(name))
+            .with_context(|| format!("could not write guest/image/…/{name}"))?;
+    }
+    let sum = sum::sum_of(&built.bytes()?, key::ARTIFACT);
+    fs::write(kept.folder.join(sum::SUM), sum)
+        .with_context(|| format!("could not write guest/image/…/{}", sum::SUM))
 }
 
 /// How the guest in the repository differs from the one that was built, in its bytes, in
@@ -146,14 +157,14 @@ struct Image {
 
 impl Image {
     /// The one in the repository.
-    fn kept(root: &Root) -> Image {
-        let folder = root.join("guest/image").join(std::env::consts::ARCH);
+    fn kept(root: &Root, arch: &str) -> Image {
+        let folder = root.join("guest/image").join(arch);
         Image { folder }
     }
 
     /// The one that was built here.
-    fn built(root: &Root) -> Image {
-        let folder = root.join("target/guest");
+    fn built(root: &Root, arch: &str) -> Image {
+        let folder = root.join(BUILT).join(arch);
         Image { folder }
     }
 

@@ -78,11 +78,11 @@ fn copy_sources(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the snapshot for any processor of this architecture: with the target
-/// named, nothing is taken from the machine we happen to be on.
-pub(crate) fn ahead_of_time(snapshot: &[u8]) -> Result<Vec<u8>> {
+/// Compiles the snapshot for any processor of an architecture: with the target
+/// named, nothing is taken from the machine that builds.
+pub(crate) fn ahead_of_time(snapshot: &[u8], arch: &str) -> Result<Vec<u8>> {
     let mut config = engine_config();
-    config.target(&format!("{}-unknown-linux-gnu", std::env::consts::ARCH))?;
+    config.target(&format!("{arch}-unknown-linux-gnu"))?;
     let engine = Engine::new(&config)?;
     Ok(engine.precompile_module(snapshot)?)
 }

@@ -2,8 +2,8 @@
 //! is already initialised and already compiled.
 //!
 //! Every input is pinned: the C sources by the lock file, the compiler by version,
-//! the rest by being here. The same inputs give the same bytes. The result and its
-//! key go to `target/guest/`; nothing is done when the key there is the right one.
+//! the rest by being here. The same inputs give the same bytes. The results and their
+//! keys go to `target/guest/ARCH/`; nothing is done when the keys there are the right ones.
 
 mod compile;
 mod inputs;
@@ -11,7 +11,7 @@ mod patch;
 mod snapshot;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use inputs::Folders;
@@ -22,6 +22,9 @@ use wasmtime::error::Context as _;
 mod engine_config;
 #[path = "../../key.rs"]
 mod key;
+
+/// What the guest is compiled for, whatever the machine that does it.
+const ARCHES: [&str; 2] = ["x86_64", "aarch64"];
 
 fn main() -> ExitCode {
     match build() {
@@ -39,31 +42,47 @@ fn main() -> ExitCode {
 fn build() -> Result<()> {
     let force = std::env::args().any(|argument| argument == "--force");
     let folders = Folders::find()?;
-    let key = key::of_inputs(&folders.root).context("could not read the guest's sources")?;
-    let artifact = folders.guest.join(key::ARTIFACT);
-    let key_file = folders.guest.join(key::KEY);
-    let fresh = fs::read_to_string(&key_file).is_ok_and(|found| found == key) && artifact.exists();
-    if fresh && !force {
-        println!("guest is up to date: {}", artifact.display());
+    let mut stale = Vec::new();
+    for arch in ARCHES {
+        let key = key::of_inputs(&folders.root, arch);
+        let key = key.context("could not read the guest's sources")?;
+        let folder = folders.guest.join(arch);
+        let found = fs::read_to_string(folder.join(key::KEY));
+        let is_fresh =
+            found.is_ok_and(|found| found == key) && folder.join(key::ARTIFACT).exists();
+        if force || !is_fresh {
+            stale.push((arch, folder, key));
+        }
+    }
+    if stale.is_empty() {
+        println!("guest is up to date: {}", folders.guest.display());
         return Ok(());
     }
     let wasm = compile::to_wasm(&folders)?;
     let prelude = inputs::prelude(&folders.root)?;
     let snapshot = snapshot::take(&wasm, &prelude)?;
-    let code = compile::ahead_of_time(&snapshot)?;
+    println!(
+        "built the guest: wasm {} KiB, with prelude {} KiB",
+        wasm.len() / 1024,
+        snapshot.len() / 1024
+    );
+    for (arch, folder, key) in stale {
+        let code = compile::ahead_of_time(&snapshot, arch)?;
+        write(&folder, &code, &key)?;
+        println!("   for {arch}: {} KiB", code.len() / 1024);
+    }
+    Ok(())
+}
+
+fn write(folder: &Path, code: &[u8], key: &str) -> Result<()> {
+    fs::create_dir_all(folder).context("could not make the guest's folder")?;
     // The key goes last and the code in one move, so that no reader ever sees new
     // code under an old key or half a file.
-    let unfinished: PathBuf = folders.guest.join("guest.cwasm.new");
-    fs::write(&unfinished, &code).context("could not write the guest")?;
+    let unfinished = folder.join("guest.cwasm.new");
+    fs::write(&unfinished, code).context("could not write the guest")?;
+    let key_file = folder.join(key::KEY);
     let _ = fs::remove_file(&key_file);
+    let artifact = folder.join(key::ARTIFACT);
     fs::rename(&unfinished, &artifact).context("could not put the guest in place")?;
-    fs::write(&key_file, &key).context("could not write the guest's key")?;
-    println!(
-        "built {}: wasm {} KiB, with prelude {} KiB, compiled {} KiB",
-        artifact.display(),
-        wasm.len() / 1024,
-        snapshot.len() / 1024,
-        code.len() / 1024
-    );
-    Ok(())
+    fs::write(&key_file, key).context("could not write the guest's key")
 }

@@ -136,12 +136,20 @@ fn a_clone_has_all_that_a_build_reads() {
         }
     }
     assert!(seen > 30, "only {seen} files are taken in");
-    // The guest of these sources, so that nothing has to be built before.
-    let image = Image { folder: kept() };
-    assert!(image.is_of(&key::of_inputs(root()).unwrap()));
-    for name in [key::ARTIFACT, key::KEY, sum::SUM] {
-        let file = Path::new("guest/image").join(env::consts::ARCH).join(name);
-        assert!(tracked.contains(&file), "{} is not in git", file.display());
+    // The guests of these sources, so that nothing has to be built before.
+    for arch in ["x86_64", "aarch64"] {
+        let folder = Path::new("guest/image").join(arch);
+        let image = Image {
+            folder: root().join(&folder),
+        };
+        assert!(
+            image.is_of(&key::of_inputs(root(), arch).unwrap()),
+            "{arch}"
+        );
+        for name in [key::ARTIFACT, key::KEY, sum::SUM] {
+            let file = folder.join(name);
+            assert!(tracked.contains(&file), "{} is not in git", file.display());
+        }
     }
     for name in ["Cargo.lock", "catalog/presets.toml"] {
         assert!(tracked.contains(Path::new(name)), "{name} is not in git");
