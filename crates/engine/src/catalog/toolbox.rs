@@ -44,7 +44,7 @@ impl Toolbox {
     }
 
     /// The names of what exists.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         let names = ToolboxTool::ALL.into_iter().map(ToolboxTool::name);
         names.filter(|name| self.category(name).is_some())
     }
