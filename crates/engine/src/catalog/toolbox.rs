@@ -44,9 +44,12 @@ impl Toolbox {
     }
 
     /// The names of what exists.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let names = ToolboxTool::ALL.into_iter().map(ToolboxTool::name);
-        names.filter(|name| self.category(name).is_some())
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for tool in ToolboxTool::ALL {
+            names.extend(self.category(tool.name()).map(|_| tool.name()));
+        }
+        names
     }
 
     pub(crate) fn all(&self) -> &[Tool] {
