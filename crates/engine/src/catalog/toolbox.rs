@@ -44,9 +44,12 @@ impl Toolbox {
     }
 
     /// The names of what exists.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        let names = ToolboxTool::ALL.into_iter().map(ToolboxTool::name);
-        names.filter(|name| self.category(name).is_some())
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for tool in ToolboxTool::ALL {
+            names.extend(self.category(tool.name()).map(|_| tool.name()));
+        }
+        names
     }
 
     pub(crate) fn all(&self) -> &[Tool] {
@@ -72,9 +75,7 @@ fn assess(tool: ToolboxTool, ground: &Baseline, config: &ToolboxConfig) -> Optio
     let none = Environment::empty();
     let assessed = assessment::assess(item, &Lines::new(&text), ground, &none, Source::Builtin);
     let mut usable = assessed.usable?;
-    let standing = JailStanding::of_machine();
-    tool.raise(standing, config.jail, &mut usable.facts.risk);
-    usable.facts.jail = tool.reach().read.then(|| standing.record());
+    tool.raise(JailStanding::of_machine(), &mut usable.facts.risk);
     Some(Tool {
         usable: Arc::new(usable),
         source: Source::Builtin,
