@@ -75,7 +75,9 @@ fn assess(tool: ToolboxTool, ground: &Baseline, config: &ToolboxConfig) -> Optio
     let none = Environment::empty();
     let assessed = assessment::assess(item, &Lines::new(&text), ground, &none, Source::Builtin);
     let mut usable = assessed.usable?;
-    tool.raise(JailStanding::of_machine(), &mut usable.facts.risk);
+    let standing = JailStanding::of_machine();
+    tool.raise(standing, config.jail, &mut usable.facts.risk);
+    usable.facts.jail = tool.reach().read.then(|| standing.record());
     Some(Tool {
         usable: Arc::new(usable),
         source: Source::Builtin,
