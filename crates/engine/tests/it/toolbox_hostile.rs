@@ -194,7 +194,8 @@ async fn a_redirect_leads_gits_own_client_elsewhere_and_not_ours() {
     );
 }
 
-/// A dumb server hands out the addresses of other servers; git's own client goes on by itself.
+/// A dumb server hands out the addresses of other servers; git's own client that follows
+/// redirects goes on by itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dumb_server_leads_gits_own_client_on_and_not_ours() {
     let forge = Forge::start(Box::new(|_, target| {
@@ -218,7 +219,15 @@ async fn a_dumb_server_leads_gits_own_client_on_and_not_ours() {
     .await;
     let aside = Home::new();
     let address = format!("https://{FORGE}:{}/project.git", forge.port());
-    let control = bare_git(&forge, &aside.path, &["clone", "-q", &address, "clone"]);
+    let follow = [
+        "-c",
+        "http.followRedirects=true",
+        "clone",
+        "-q",
+        &address,
+        "clone",
+    ];
+    let control = bare_git(&forge, &aside.path, &follow);
     let asked = forge.asked();
     let is_led = asked.iter().any(|asked| asked.contains("/elsewhere.git/"));
     assert!(is_led, "the control: {asked:?} {control:?}");

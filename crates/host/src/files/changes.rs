@@ -209,7 +209,7 @@ impl Collector<'_> {
             self.leave_out(path, "its name is not plain text");
             return Ok(());
         }
-        if let Some(why) = self.protection.refused(path) {
+        if let Some(why) = self.protection.find_reason(path) {
             self.leave_out(path, why);
             return Ok(());
         }
@@ -283,7 +283,7 @@ impl Collector<'_> {
                 "{most} folders in each other"
             )));
         }
-        if let Some(why) = self.protection.refused(path) {
+        if let Some(why) = self.protection.find_reason(path) {
             self.leave_out(path, why);
             return Ok(());
         }
@@ -409,8 +409,8 @@ impl<'a> Protection<'a> {
     }
 
     /// Why a change does not count, by its path.
-    fn refused(&mut self, path: &Path) -> Option<&'static str> {
-        let by_name = self.refused_name(path);
+    fn find_reason(&mut self, path: &Path) -> Option<&'static str> {
+        let by_name = self.name_reason(path);
         if by_name.is_some() || self.is_own_data(path) {
             return by_name;
         }
@@ -427,7 +427,7 @@ impl<'a> Protection<'a> {
         }
     }
 
-    fn refused_name(&self, path: &Path) -> Option<&'static str> {
+    fn name_reason(&self, path: &Path) -> Option<&'static str> {
         let own = match self.rule {
             ChangeRule::Program => return untouchable(path),
             ChangeRule::Git { repository } => repository,
@@ -503,7 +503,7 @@ pub fn apply(
     let lower = PathBuf::from(roots.workspace_path());
     let mut protection = Protection::new(&lower, rule);
     for change in changes {
-        if let Some(what) = protection.refused(Path::new(&change.path)) {
+        if let Some(what) = protection.find_reason(Path::new(&change.path)) {
             return Err(ChangesFault::Refused {
                 path: change.path.clone(),
                 why: format!("no tool changes {what}"),

@@ -18,7 +18,7 @@ use model::record::audit::Status;
 use model::record::outcome::CallError;
 use model::sync::lock;
 use model::text;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bodies::toolbox::command::{environment, run_jailed};
 use crate::bodies::toolbox::{StagedFolder, ToolboxWork, folder_of};
@@ -26,6 +26,7 @@ use crate::changes::Staging;
 use crate::jailed::{Captured, JailedCommand, JailedNetwork, ProcessEnd, WorkFolder};
 use crate::limit;
 use crate::refusal::CallRefusal;
+use crate::run::RunResult;
 use crate::scratch::Scratch;
 
 mod read;
@@ -420,6 +421,42 @@ pub(super) fn failed(why: &str) -> CallRefusal {
     };
     let error = CallError::new(Reason::GitFailed, clean(why));
     CallRefusal::with_status(Status::Failed, error)
+}
+
+/// A result in which nothing steers a terminal. Messages, names and files of a repository are
+/// anyone's words, and clients print them.
+pub(super) fn plain(ran: Result<RunResult, CallRefusal>) -> Result<RunResult, CallRefusal> {
+    let mut ran = ran?;
+    if let Some(value) = &mut ran.value {
+        make_plain(value);
+    }
+    Ok(ran)
+}
+
+fn make_plain(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if text.chars().any(char::is_control) {
+                *text = plain_text(text);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_plain),
+        Value::Object(members) => members.values_mut().for_each(make_plain),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Line breaks and tabs stay; every other control character is shown as one that is not known.
+fn plain_text(text: &str) -> String {
+    let lines = text.split("\r\n").map(|line| {
+        let signs = line.chars().map(|sign| match sign {
+            '\n' | '\t' => sign,
+            sign if sign.is_control() => char::REPLACEMENT_CHARACTER,
+            sign => sign,
+        });
+        signs.collect::<String>()
+    });
+    lines.collect::<Vec<_>>().join("\r\n")
 }
 
 /// What git or a far side said, without escapes, short.
