@@ -25,7 +25,8 @@ export const door = signal<Door>('asking');
 export const signIn = signal<SignIn>({ code: true, oauth: null });
 
 export const canApprove = computed(() => door.value === 'in' && session.value?.can.approve === true);
-export const canChange = computed(() => door.value === 'in' && session.value?.can.change === true);
+/** Also when the session ended: what the page shows then is inert, and a form must not lose what was typed. */
+export const canChange = computed(() => (door.value === 'in' || door.value === 'expired') && session.value?.can.change === true);
 
 /** The server no longer knows this session. */
 export function expire(): void {

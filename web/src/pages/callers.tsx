@@ -148,7 +148,9 @@ function View({ caller, set, reload }: { caller: Caller; set: (caller: Caller) =
       {caller.paused && (
         <div class="section">
           <Note kind="error">
-            Paused by <T text={caller.pausedBy ?? '?'} /> <Time at={caller.pausedAtMs} />. <T text={caller.pausedWhy} />
+            <p>
+              Paused by <T text={caller.pausedBy ?? '?'} /> <Time at={caller.pausedAtMs} />. <T text={caller.pausedWhy} />
+            </p>
           </Note>
         </div>
       )}

@@ -187,7 +187,7 @@ function Tried({ trial }: { trial: Trial }) {
       <p class="dim">
         It offers {count(trial.review.items.length, 'item')} over MCP <T text={trial.protocol} />. This is what would be pinned if you accepted it as it is now.
       </p>
-      {missing.map((wall) => <Note kind="warn">The layer <T text={wall.name} /> is missing: <T text={wall.missing} /></Note>)}
+      {missing.map((wall) => <Note kind="warn"><p>The layer <T text={wall.name} /> is missing: <T text={wall.missing} /></p></Note>)}
       <Upstream findings={trial.review.findings} />
       {trial.review.instructions && <Fold title="Its instructions for the model"><Pre text={trial.review.instructions} label="instructions" /></Fold>}
       {trial.review.items.map((item) => (

@@ -26,7 +26,7 @@ use crate::studio::Studio;
 /// A client's settings.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ImportBody {
+pub(crate) struct ClientImportBody {
     /// The JSON, as it stands in the client's file.
     text: String,
     /// The servers to import, by the client's names. All of them if it is missing.
@@ -38,15 +38,15 @@ pub(crate) struct ImportBody {
 }
 
 // It holds whatever the client's file held.
-impl std::fmt::Debug for ImportBody {
+impl std::fmt::Debug for ClientImportBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ImportBody(***)")
+        f.write_str("ClientImportBody(***)")
     }
 }
 
 /// What importing would do.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ImportView {
+pub(crate) struct ClientImportView {
     servers: Vec<ImportedView>,
     left: Vec<LeftView>,
     diff: Vec<DiffLine>,
@@ -83,7 +83,11 @@ pub(crate) struct ImportDone {
     names: Vec<String>,
 }
 
-pub(super) fn preview(studio: &Studio, _: &Asked, given: ImportBody) -> ApiResult<ImportView> {
+pub(super) fn preview(
+    studio: &Studio,
+    _: &Asked,
+    given: ClientImportBody,
+) -> ApiResult<ClientImportView> {
     let plan = plan(studio, &given)?;
     let chosen = chosen(&plan, &given);
     let now = studio.engine().registry().current();
@@ -96,7 +100,7 @@ pub(super) fn preview(studio: &Studio, _: &Asked, given: ImportBody) -> ApiResul
         name: text::one_line(name),
         why: text::one_line(why),
     });
-    Ok(ImportView {
+    Ok(ClientImportView {
         digest: digest_of(&plan, &chosen),
         diff: diff(&now.settings.text, &changed),
         left: left.collect(),
@@ -104,7 +108,11 @@ pub(super) fn preview(studio: &Studio, _: &Asked, given: ImportBody) -> ApiResul
     })
 }
 
-pub(super) fn import(studio: &Studio, asked: &Asked, given: ImportBody) -> ApiResult<ImportDone> {
+pub(super) fn import(
+    studio: &Studio,
+    asked: &Asked,
+    given: ClientImportBody,
+) -> ApiResult<ImportDone> {
     let plan = plan(studio, &given)?;
     let chosen = chosen(&plan, &given);
     if given.digest.as_deref() != Some(digest_of(&plan, &chosen).as_str()) {
@@ -125,7 +133,7 @@ pub(super) fn import(studio: &Studio, asked: &Asked, given: ImportBody) -> ApiRe
     Ok(ImportDone { names })
 }
 
-fn plan(studio: &Studio, given: &ImportBody) -> ApiResult<ImportPlan> {
+fn plan(studio: &Studio, given: &ClientImportBody) -> ApiResult<ImportPlan> {
     if given.text.len() > limit::IMPORT_BYTES_MAX {
         return Err(ApiError::too_large());
     }
@@ -135,7 +143,7 @@ fn plan(studio: &Studio, given: &ImportBody) -> ApiResult<ImportPlan> {
     plan.map_err(|fault| secret_refusal(studio, &fault))
 }
 
-fn chosen(plan: &ImportPlan, given: &ImportBody) -> BTreeSet<String> {
+fn chosen(plan: &ImportPlan, given: &ClientImportBody) -> BTreeSet<String> {
     let all = plan.imported.iter().map(|one| one.from.clone());
     match &given.servers {
         None => all.collect(),
