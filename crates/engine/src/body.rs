@@ -78,11 +78,12 @@ async fn run_server(
     }
     record.gate(Gate::Powers, Ok(GatePass::new((), "its server's own")))?;
     hold.begin_run();
-    record.run_with(&Arc::new(Powers::none()));
+    let powers = Arc::new(Powers::none());
+    record.run_with(&powers);
     if let Some(begins) = &request.begins {
         script::note_begun(engine, begins).await?;
     }
-    server::run(ServerCall {
+    let called = server::run(ServerCall {
         engine,
         request,
         tool,
@@ -90,8 +91,8 @@ async fn run_server(
         arguments: checked.decided.arguments.into_values(),
         masker: checked.masker,
         trace: TraceParent::of_call(record.call_id(), request.trace.as_deref()),
-    })
-    .await
+    });
+    powers.time("upstream", called).await
 }
 
 /// Runs a native tool, with powers made from its grant.
