@@ -15,6 +15,7 @@ mod client;
 mod codecall;
 mod connect;
 mod inspector;
+mod prometheus;
 mod servers;
 mod story;
 mod tools;
