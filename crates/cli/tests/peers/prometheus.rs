@@ -32,24 +32,22 @@ fn program(name: &str) -> PathBuf {
     path
 }
 
-/// The body of an answer to a GET.
-fn get(address: &str, path: &str, headers: &str) -> Option<String> {
+/// The body of an answer to a GET. In version 1.0, a body is not sent in chunks.
+fn get(address: &str, version: &str, path: &str, headers: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
-    let request =
-        format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n{headers}connection: close\r\n\r\n");
+    let head = format!("GET {path} HTTP/{version}\r\nhost: {address}\r\n{headers}");
+    let request = format!("{head}connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
-    head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
+    let status = head.split(' ').nth(1);
+    (status == Some("200")).then(|| body.to_owned())
 }
 
 /// What Prometheus answers to a query of its API.
 fn api(address: &str, path: &str) -> Option<Value> {
-    let body = get(address, path, "")?;
-    let start = body.find('{')?;
-    let end = body.rfind('}')?;
-    serde_json::from_str(body.get(start..=end)?).ok()
+    serde_json::from_str(&get(address, "1.0", path, "")?).ok()
 }
 
 fn promtool(arguments: &[&str], input: Option<&str>) -> String {
@@ -75,17 +73,19 @@ fn promtool(arguments: &[&str], input: Option<&str>) -> String {
 /// A page of OpenMetrics in the older text format, which is all that `promtool` reads: there,
 /// the name of a counter ends with `_total`, and what is known of a build is a gauge.
 fn older_format(page: &str) -> String {
-    let lines = || page.lines().filter(|line| !line.contains("chunk"));
-    let kind = |name: &str, kind: &str| lines().any(|line| line == format!("# TYPE {name} {kind}"));
+    let is = |name: &str, kind: &str| {
+        let wanted = format!("# TYPE {name} {kind}");
+        page.lines().any(|line| line == wanted)
+    };
     let mut older = String::new();
-    for line in lines() {
+    for line in page.lines() {
         let words: Vec<&str> = line.splitn(4, ' ').collect();
         let line = match words.as_slice() {
             ["#", "HELP" | "TYPE", name, rest] => {
                 let (word, rest) = (words[1], rest.trim_end_matches('.'));
-                if kind(name, "counter") {
+                if is(name, "counter") {
                     format!("# {word} {name}_total {rest}")
-                } else if kind(name, "info") {
+                } else if is(name, "info") {
                     format!("# {word} {name}_info {}", rest.replace("info", "gauge"))
                 } else {
                     format!("# {word} {name} {rest}")
@@ -115,7 +115,7 @@ fn a_prometheus_scrapes_a_server_and_takes_its_alerts() {
     let target = target.strip_suffix("/mcp").unwrap();
 
     let authorization = format!("authorization: Bearer {key}\r\n");
-    let page = get(target, "/metrics", &authorization).unwrap();
+    let page = get(target, "1.1", "/metrics", &authorization).unwrap();
     let page = older_format(&page);
     assert!(page.lines().count() > 50, "{page}");
     let said = promtool(&["check", "metrics"], Some(&page));
