@@ -17,7 +17,7 @@ use crate::audit::evidence::key::is_sound;
 use crate::audit::evidence::signer::unsigned;
 use crate::error::StoreError;
 use crate::limit;
-use crate::ship::ShipDatabase;
+use crate::ship::{ShipDatabase, check_published};
 use crate::store::Store;
 
 /// How files of heads end.
@@ -59,7 +59,7 @@ impl HeadExchange {
                 let (folder, note, key) = (folder.clone(), note.clone(), key.clone());
                 in_background(move || write_folder(&folder, &note, &key)).await
             }
-            HeadExchange::Database(database) => database.publish(note).await,
+            HeadExchange::Database(database) => database.publish(note, key).await,
         }
     }
 }
@@ -108,15 +108,7 @@ fn write_folder(folder: &Path, note: &SignedNote, key: &NoteKey) -> Result<(), S
     let there = there.filter(|there| key.has_signed(there, &is_sound));
     let there = there.and_then(|there| there.head().ok());
     if let Some(there) = there {
-        if there.size > head.size && head.fork.is_none() {
-            return Err(unsigned(format!(
-                "`{}` holds a head of this log over {} records, but the log has {}: it was rolled \
-                 back, or another one signs with its key",
-                path.display(),
-                there.size,
-                head.size
-            )));
-        }
+        check_published(&there, &head, &path.display().to_string())?;
         if there == head {
             return Ok(());
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::record::audit::chain::Head;
+use model::record::note::TreeHead;
 
 pub use database::ShipDatabase;
 pub use list::NodeItem;
@@ -130,6 +131,28 @@ impl Shipper {
             }
         }
     }
+}
+
+/// Holds a head of this log that was published before against the one that follows it.
+pub(crate) fn check_published(
+    there: &TreeHead,
+    head: &TreeHead,
+    place: &str,
+) -> Result<(), StoreError> {
+    let (size, known) = (head.size, there.size);
+    if known > size && head.fork.is_none() {
+        return Err(contradiction(format!(
+            "`{place}` holds a head of this log over {known} records, but the log has {size}: it \
+             was rolled back, or another one signs with its key"
+        )));
+    }
+    if known == size && there.root != head.root {
+        return Err(contradiction(format!(
+            "`{place}` holds another head of this log over {size} records: it was forked, or \
+             another one signs with its key"
+        )));
+    }
+    Ok(())
 }
 
 fn contradiction(what: String) -> StoreError {

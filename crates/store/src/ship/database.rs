@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::str::FromStr as _;
 
 use model::record::audit::chain::{Body, ChainHash, Ending, Head, Record};
-use model::record::note::SignedNote;
+use model::record::note::{NoteKey, SignedNote};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::timeout;
@@ -16,7 +16,8 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls};
 
-use super::PATIENCE;
+use super::{PATIENCE, check_published};
+use crate::audit::evidence::key::is_sound;
 use crate::error::StoreError;
 use crate::limit;
 
@@ -100,7 +101,7 @@ impl ShipDatabase {
         let client = self.client().await?;
         let sql = "SELECT sequence, hash FROM audit_records WHERE node = $1
                    ORDER BY sequence DESC LIMIT 1";
-        let row = bounded(
+        let row = wait_for(
             "read what was shipped",
             client.get()?.query_opt(sql, &[&node]),
         )
@@ -118,11 +119,11 @@ impl ShipDatabase {
     /// Writes records of a node, all of them or none.
     pub(crate) async fn ship(&self, node: &str, records: &[Record]) -> Result<(), StoreError> {
         let client = self.client().await?;
-        bounded("ship the audit", copy(client.get()?, node, records)).await
+        wait_for("ship the audit", copy(client.get()?, node, records)).await
     }
 
     /// Leaves the newest head of a log; an older one never replaces a newer.
-    pub(crate) async fn publish(&self, note: &SignedNote) -> Result<(), StoreError> {
+    pub(crate) async fn publish(&self, note: &SignedNote, key: &NoteKey) -> Result<(), StoreError> {
         let head = note.head().map_err(|_| StoreError::Unsigned {
             what: "the newest head cannot be read".to_owned(),
         })?;
@@ -132,8 +133,25 @@ impl ShipDatabase {
                    WHERE known.sequence < $2";
         let text = note.to_string();
         let values: [&(dyn ToSql + Sync); 3] = [&head.origin, &integer(head.size), &text];
-        bounded("publish the head", client.get()?.execute(sql, &values)).await?;
-        Ok(())
+        let written = wait_for("publish the head", client.get()?.execute(sql, &values)).await?;
+        if written > 0 {
+            return Ok(());
+        }
+        // One that is not older is there: it must be of this log's past.
+        let sql = "SELECT note FROM audit_heads WHERE node = $1";
+        let values: [&(dyn ToSql + Sync); 1] = [&head.origin];
+        let row = wait_for("read the head", client.get()?.query_opt(sql, &values)).await?;
+        let Some(row) = row else {
+            return Ok(());
+        };
+        let there: Option<SignedNote> = column::<String>(&row, 0)?.parse().ok();
+        let there = there.filter(|there| key.has_signed(there, &is_sound));
+        match there.and_then(|there| there.head().ok()) {
+            Some(there) => check_published(&there, &head, "audit_heads"),
+            None => Err(StoreError::Unsigned {
+                what: "`audit_heads` holds a head of this log that it did not sign".to_owned(),
+            }),
+        }
     }
 
     /// The newest heads of all nodes.
@@ -141,7 +159,7 @@ impl ShipDatabase {
         let client = self.client().await?;
         let sql = "SELECT note FROM audit_heads ORDER BY node LIMIT $1";
         let most = i64::try_from(model::limits::PEERS_MAX * 4).unwrap_or(i64::MAX);
-        let rows = bounded("read the heads", client.get()?.query(sql, &[&most])).await?;
+        let rows = wait_for("read the heads", client.get()?.query(sql, &[&most])).await?;
         let mut notes = Vec::new();
         for row in rows {
             let note: String = column(&row, 0)?;
@@ -283,7 +301,7 @@ impl Shown {
 }
 
 /// Waits for an answer, with a bound.
-pub(super) async fn bounded<T>(
+pub(super) async fn wait_for<T>(
     doing: &'static str,
     work: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, StoreError> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::database::{ShipDatabase, bounded, column, hash_of, integer, number};
+use super::database::{ShipDatabase, column, hash_of, integer, number, wait_for};
 use crate::audit::entry::{AuditItem, Filter, Rows};
 use crate::audit::{notices, read};
 use crate::error::StoreError;
@@ -64,7 +64,7 @@ impl ShipDatabase {
             &most,
         ];
         let client = self.client().await?;
-        let rows = bounded("list what was shipped", client.get()?.query(LIST, &values)).await?;
+        let rows = wait_for("list what was shipped", client.get()?.query(LIST, &values)).await?;
         rows.iter().map(item).collect()
     }
 
@@ -75,7 +75,7 @@ impl ShipDatabase {
                    WHERE node = $1 AND sequence > $2 ORDER BY sequence LIMIT $3";
         let most = i64::try_from(limit::SHIP_RECORDS_MAX).unwrap_or(i64::MAX);
         let values: [&(dyn ToSql + Sync); 3] = [&node, &integer(after), &most];
-        let rows = bounded("read what was shipped", client.get()?.query(sql, &values)).await?;
+        let rows = wait_for("read what was shipped", client.get()?.query(sql, &values)).await?;
         rows.iter().map(|row| record(row, 1)).collect()
     }
 }

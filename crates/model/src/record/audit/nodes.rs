@@ -137,15 +137,19 @@ fn anchors_of<'a>(node: &'a NodeLog, nodes: &'a [NodeLog]) -> Vec<(&'a NodeLog, 
 
 /// Two heads over the same number of records that differ, both signed.
 fn fork(node: &NodeLog, nodes: &[NodeLog]) -> Option<NodeFault> {
-    let mut seen: BTreeMap<u64, (TreeHash, String)> = BTreeMap::new();
-    let own = node.heads.iter();
-    let own = own.map(|head| (head, "the one that is kept beside the log".to_owned()));
+    // Of its own heads over one size the newest counts: after an acknowledged cut there are
+    // two, and what the log says about itself is checked with the log.
+    let own = node.heads.iter().map(|head| {
+        let place = "the one that is kept beside the log".to_owned();
+        (head.size, (head.root, place))
+    });
+    let mut seen: BTreeMap<u64, (TreeHash, String)> = own.collect();
     let anchors = anchors_of(node, nodes).into_iter();
     let anchors = anchors.map(|(by, anchored)| {
         let place = format!("the one that {} anchors", place(by, anchored));
         (&anchored.head, place)
     });
-    for (head, place) in own.chain(anchors) {
+    for (head, place) in anchors {
         match seen.get(&head.size) {
             Some((root, other)) if *root != head.root => {
                 return Some(NodeFault {

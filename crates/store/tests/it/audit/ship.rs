@@ -264,7 +264,8 @@ fn nodes_find_each_others_heads_in_a_folder_and_in_the_database() {
         let sighting = plan.look(&seen, &keys[1..], &is_signature_sound);
         assert!(sighting.news.is_empty());
         // An older head does not take the place of a newer one.
-        let _ = wait(exchange.publish(&early, &keys[1]));
+        let fault = wait(exchange.publish(&early, &keys[1])).unwrap_err();
+        assert!(fault.to_string().contains("rolled back"), "{fault}");
         let seen = wait(exchange.heads(&store)).unwrap();
         assert!(seen.contains(&note) && !seen.contains(&early));
     }
