@@ -27,6 +27,7 @@ const BENCHES: &[(&str, &[&str])] = &[
     ("clone", &["clone"]),
     ("sandbox", &["cell", "pages", "pool"]),
     ("store", &["audit"]),
+    ("evidence", &["evidence"]),
     ("engine", &["call", "govern"]),
     ("mcp", &["mcp"]),
     ("bridge", &["bridge"]),

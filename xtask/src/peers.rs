@@ -22,11 +22,15 @@ const PYTHON: &str = "requirements.txt";
 /// newer one.
 const PROXIES: &str = "proxies.txt";
 
+/// Packages of Debian, by name: they are unpacked and not installed.
+const DEBIAN: &str = "debian.txt";
+
 /// Holds what was installed, word for word, once all of it is there.
 const STAMP: &str = "installed";
 
 /// Installs what is missing or of another version.
 pub(crate) fn peers(root: &Root) -> Result<TaskAnswer> {
+    let debian = root.join("target/peers/debian");
     let (node, python, proxies) = (
         root.join("target/peers/node"),
         root.join("target/peers/python"),
@@ -40,6 +44,7 @@ pub(crate) fn peers(root: &Root) -> Result<TaskAnswer> {
         (proxies, pins(root, &[PROXIES])?, |root, folder| {
             install_python(root, folder, PROXIES)
         }),
+        (debian, pins(root, &[DEBIAN])?, install_debian as Install),
     ] {
         if fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == wanted) {
             continue;
@@ -116,6 +121,37 @@ fn install_node(root: &Root, folder: &Path) -> Result<TaskAnswer> {
     npm.args(["install", "--no-save", "--loglevel=error"])
         .current_dir(folder);
     run::run(&mut npm)
+}
+
+/// Downloads packages of the system's distribution and unpacks them into the folder. Their
+/// scripts do not run, so nothing is started and nothing changes elsewhere.
+fn install_debian(root: &Root, folder: &Path) -> Result<TaskAnswer> {
+    for name in pins(root, &[DEBIAN])?.split_whitespace() {
+        let mut download = Command::new("apt-get");
+        download.args(["download", name]).current_dir(folder);
+        if !matches!(run::run(&mut download), Ok(TaskAnswer::Yes)) {
+            // A fresh machine has no lists of packages.
+            let updated = run::run(Command::new("apt-get").arg("update"));
+            if !matches!(updated, Ok(TaskAnswer::Yes))
+                || !matches!(run::run(&mut download), Ok(TaskAnswer::Yes))
+            {
+                bail!("`apt-get download {name}` fails; tests with real programs need Debian");
+            }
+        }
+    }
+    let files = fs::read_dir(folder).context("could not list the packages")?;
+    for file in files.flatten().map(|entry| entry.path()) {
+        if file.extension().is_none_or(|ending| ending != "deb") {
+            continue;
+        }
+        let mut unpack = Command::new("dpkg-deb");
+        unpack.arg("-x").arg(&file).arg(folder);
+        match run::run(&mut unpack)? {
+            TaskAnswer::Yes => fs::remove_file(&file).context("could not remove a package")?,
+            TaskAnswer::No => return Ok(TaskAnswer::No),
+        }
+    }
+    Ok(TaskAnswer::Yes)
 }
 
 fn install_python(root: &Root, folder: &Path, pins: &str) -> Result<TaskAnswer> {

@@ -211,8 +211,20 @@ pub(crate) struct Serve {
     /// Print a one-time code for the Studio, also where the output is no terminal
     #[arg(long)]
     pub(crate) print_code: bool,
+    /// How warnings and calls are written to standard error, instead of `telemetry.logs`
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) logs: Option<LogWord>,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// How a server writes its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogWord {
+    /// Warnings, as sentences
+    Text,
+    /// Warnings and every call, as JSON, one object in a line
+    Json,
 }
 
 /// Standard output carries nothing but the protocol. The client is the caller of the key in
@@ -459,6 +471,9 @@ pub(crate) struct AuditList {
     /// At most this many
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     pub(crate) limit: usize,
+    /// Of all nodes, from the database that records are shipped to
+    #[arg(long)]
+    pub(crate) nodes: bool,
     #[command(flatten)]
     pub(crate) home: HomeArguments,
 }

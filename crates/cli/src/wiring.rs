@@ -6,8 +6,14 @@ pub(crate) mod approver;
 pub(crate) mod auth;
 /// Asks whether a tool may be tried with what it reaches for.
 pub(crate) mod consent;
+/// The log of a server as JSON.
+pub(crate) mod log;
 /// A client for an address of the operator.
 pub(crate) mod outbound;
+/// Nodes that vouch for each other's audit.
+pub(crate) mod peers;
+/// Copies records to a database that nodes share.
+pub(crate) mod ship;
 /// Exports traces to a collector.
 pub(crate) mod telemetry;
 /// Reports calls that wait for approval.

@@ -83,7 +83,7 @@ async fn run_server(
     if let Some(begins) = &request.begins {
         script::note_begun(engine, begins).await?;
     }
-    server::run(ServerCall {
+    let called = server::run(ServerCall {
         engine,
         request,
         tool,
@@ -92,8 +92,8 @@ async fn run_server(
         arguments: checked.decided.arguments.into_values(),
         masker: checked.masker,
         trace: TraceParent::of_call(record.call_id(), request.trace.as_deref()),
-    })
-    .await
+    });
+    powers.time("upstream", called).await
 }
 
 /// Runs a native tool, with powers made from its grant.

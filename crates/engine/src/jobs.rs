@@ -76,6 +76,11 @@ impl RunningJobs {
     }
 
     /// The folder of what a job writes.
+    /// How many run.
+    pub(crate) fn count(&self) -> u64 {
+        u64::try_from(lock(&self.running).len()).unwrap_or(u64::MAX)
+    }
+
     pub(crate) fn folder(&self, id: &str) -> PathBuf {
         self.home.join(FOLDER).join(id)
     }

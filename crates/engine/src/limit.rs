@@ -33,6 +33,8 @@ model::limits! {
     COMPUTE_SECONDS_MAX: u64 = 60;
     /// Seconds that copying a folder for a Local Pass may take.
     COPY_SECONDS_MAX: u64 = 20;
+    /// Requests to the host of one call that instruments learn the times of.
+    HOST_STEPS_MAX: usize = 64;
     /// The reason for a decision in the audit, in characters.
     REASON_CHARS_MAX: usize = 400;
     /// The name of a new document's file, in characters, without its ending.

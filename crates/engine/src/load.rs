@@ -1,8 +1,11 @@
 //! How busy an engine is: everything that fills up or waits, at one moment, for the
 //! operator's instruments.
 
+use std::time::Instant;
+
 use bridge::ServerStatus;
 use sandbox::pool::PoolStatus;
+pub use store::ShipStatus;
 use store::{Room, SigningStatus, StoreStatus};
 
 use crate::engine::Engine;
@@ -23,6 +26,13 @@ pub struct EngineLoad {
     pub room: Option<Room>,
     /// How far signed heads cover the audit.
     pub signing: SigningStatus,
+    /// How far records were copied elsewhere.
+    pub shipping: ShipStatus,
+    /// How long the store took to answer one question just now, in microseconds; nothing if
+    /// it did not.
+    pub store_us: Option<u64>,
+    /// Background jobs that run.
+    pub jobs_running: u64,
     /// Child processes and their fence.
     pub jail: JailLoad,
 }
@@ -64,13 +74,19 @@ impl Engine {
             }
         }
         let store = self.store();
+        let asked = Instant::now();
+        let approvals_waiting = store.approvals().count_pending(self.now_ms()).ok();
+        let took = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
         EngineLoad {
             pool: self.pool_status(),
             servers,
-            approvals_waiting: store.approvals().count_pending(self.now_ms()).ok(),
+            store_us: approvals_waiting.map(|_| took),
+            approvals_waiting,
             audit: store.status(),
             room: store.room().ok(),
             signing: store.audit().signing(),
+            shipping: store.audit().shipping(),
+            jobs_running: self.jobs().count(),
             jail: self.jail_load(),
         }
     }

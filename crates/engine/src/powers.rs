@@ -119,8 +119,18 @@ pub struct Powers {
     account: Account,
     secrets: Arc<Masker>,
     events: Mutex<Events>,
+    steps: Mutex<Vec<HostStep>>,
     /// What times in events are counted from.
     began: Instant,
+}
+
+/// A request to the host that took time.
+#[derive(Debug)]
+pub(crate) struct HostStep {
+    /// The operation, one of ours.
+    pub(crate) name: String,
+    pub(crate) begin: Instant,
+    pub(crate) end: Instant,
 }
 
 /// What the powers did, for the record of the call.
@@ -184,6 +194,7 @@ impl Powers {
             secrets,
             events: Mutex::default(),
             began: Instant::now(),
+            steps: Mutex::default(),
         })
     }
 
@@ -219,6 +230,7 @@ impl Powers {
             secrets: Arc::new(Masker::none()),
             events: Mutex::default(),
             began: Instant::now(),
+            steps: Mutex::default(),
         }
     }
 
@@ -292,6 +304,26 @@ impl Powers {
         }
     }
 
+    /// Does work of the host, and notes how long it took. Beyond a bound, steps are left out.
+    pub(crate) async fn time<T>(&self, name: &str, work: impl Future<Output = T>) -> T {
+        let begin = Instant::now();
+        let done = work.await;
+        let mut steps = lock(&self.steps);
+        if steps.len() < limit::HOST_STEPS_MAX {
+            steps.push(HostStep {
+                name: name.to_owned(),
+                begin,
+                end: Instant::now(),
+            });
+        }
+        done
+    }
+
+    /// What the host was asked for, in the order it was done.
+    pub(crate) fn take_steps(&self) -> Vec<HostStep> {
+        std::mem::take(&mut *lock(&self.steps))
+    }
+
     async fn answer(&self, request: HostRequest) -> Result<PowerReply, PowerFault> {
         let arguments = serde_json::from_str(&request.payload.json).map_err(|_| {
             PowerFault::new(
@@ -313,7 +345,7 @@ impl Powers {
                 return Err(self.absent(&operation));
             };
             let mut began = self.began.elapsed();
-            let fetched = fetch.run(ask).await;
+            let fetched = self.time("fetch", fetch.run(ask)).await;
             let mut hops = fetched.events.iter();
             if let Some(hop) = hops.find(|hop| is_unreached(hop)) {
                 self.events().unreached.get_or_insert(hop.host.clone());
@@ -340,7 +372,11 @@ impl Powers {
                 is_over: false,
             };
             let (called, working) = (function.to_owned(), Arc::clone(&files));
-            let answered = off_thread(move || working.call(&called, &ask)).await;
+            let answered = off_thread(move || working.call(&called, &ask));
+            // Only names of ours become names of spans.
+            let is_known = files.functions().contains(&function);
+            let name = if is_known { operation.as_str() } else { "fs" };
+            let answered = self.time(name, answered).await;
             under_way.is_over = true;
             self.note_files(Some(began));
             return answered;
@@ -354,7 +390,8 @@ impl Powers {
         }
         let helper = operation.clone();
         let working = move |turn: &Turn| compute(&operation, &ask, turn);
-        self.compute.run(&self.account, &helper, working).await
+        let computed = self.compute.run(&self.account, &helper, working);
+        self.time(&helper, computed).await
     }
 
     /// Refuses an operation that the run has no face for, and puts that on record.

@@ -22,7 +22,7 @@ use serde_json::Value;
 use crate::limit;
 use crate::powers::Powers;
 use crate::refusal::{CallRefusal, Gate, GateResult, Notes};
-use crate::report::CallStep;
+use crate::report::{CallStep, StepWithin};
 use crate::run::RunResult;
 use crate::services::Observer;
 
@@ -77,10 +77,29 @@ impl CallRecord {
     fn note_step(&mut self, name: &'static str) {
         let begin_us = self.steps.last().map_or(0, |step| step.end_us);
         self.steps.push(CallStep {
-            name,
+            name: name.into(),
+            within: StepWithin::Call,
             begin_us,
             end_us: micros(self.started),
         });
+    }
+
+    /// Notes what the run asked its host for.
+    fn note_host_steps(&mut self) {
+        let Some(powers) = &self.powers else {
+            return;
+        };
+        let since = |at: Instant| {
+            let us = at.saturating_duration_since(self.started).as_micros();
+            u64::try_from(us).unwrap_or(u64::MAX)
+        };
+        let steps = powers.take_steps().into_iter().map(|step| CallStep {
+            name: step.name.into(),
+            within: StepWithin::Run,
+            begin_us: since(step.begin),
+            end_us: since(step.end),
+        });
+        self.steps.extend(steps);
     }
 
     /// Something the caller must know besides its result.
@@ -202,6 +221,7 @@ impl CallRecord {
         self.run_us = self.run_started.map(micros).unwrap_or(0);
         if self.run_started.is_some() {
             self.note_step("run");
+            self.note_host_steps();
         }
         let ran = walked.unwrap_or_else(RunResult::refused);
         self.usage = ran.usage;

@@ -1,6 +1,7 @@
 //! What an operator's instruments learn of each call, after its row is closed:
 //! names, verdicts and times, never arguments, results or secrets.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use model::caller::Origin;
@@ -48,15 +49,27 @@ pub struct CallReport {
     pub steps: Vec<CallStep>,
 }
 
-/// A part of a call that took time: a gate, the wait for a person, the run.
+/// A part of a call that took time: a gate, the wait for a person, the run, and what the
+/// run asked its host for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallStep {
-    /// The word of the gate, or `run`.
-    pub name: &'static str,
+    /// The word of the gate, `run`, the operation of the host, or `upstream`.
+    pub name: Cow<'static, str>,
+    /// What it is a part of.
+    pub within: StepWithin,
     /// Microseconds from the beginning of the call to its own.
     pub begin_us: u64,
     /// Microseconds from the beginning of the call to its end.
     pub end_us: u64,
+}
+
+/// What a step is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepWithin {
+    /// The call.
+    Call,
+    /// Its run.
+    Run,
 }
 
 impl CallReport {

@@ -4,7 +4,7 @@
 mod load;
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::load::EngineLoad;
@@ -37,7 +37,7 @@ struct Inner {
     refusals: Family<Refusal, Counter>,
     turned_away: Family<Refusal, Counter>,
     seconds: Family<Tool, Histogram>,
-    cpu_us: Counter,
+    cpu_seconds: Counter<f64, AtomicU64>,
     load: LoadGauges,
     tools: Mutex<HashSet<String>>,
 }
@@ -79,9 +79,9 @@ impl Metrics {
         let seconds = Family::new_with_constructor(buckets as fn() -> Histogram);
         let about = "Time from asking to answering";
         registry.register_with_unit("call_duration", about, Unit::Seconds, seconds.clone());
-        let cpu_us = Counter::default();
-        let about = "Processor time of scripts, in microseconds";
-        registry.register("script_cpu_microseconds", about, cpu_us.clone());
+        let cpu_seconds = Counter::default();
+        let about = "Processor time of scripts, in seconds";
+        registry.register("script_cpu_seconds", about, cpu_seconds.clone());
         let load = LoadGauges::new(&mut registry);
         Metrics(Arc::new(Inner {
             registry,
@@ -89,7 +89,7 @@ impl Metrics {
             refusals,
             turned_away,
             seconds,
-            cpu_us,
+            cpu_seconds,
             load,
             tools: Mutex::default(),
         }))
@@ -155,7 +155,8 @@ impl Reporter for Metrics {
         }
         let seconds = inner.seconds.get_or_create(&Tool { tool });
         seconds.observe(std::time::Duration::from_micros(report.total_us).as_secs_f64());
-        inner.cpu_us.inc_by(report.cpu_us);
+        let cpu = std::time::Duration::from_micros(report.cpu_us);
+        inner.cpu_seconds.inc_by(cpu.as_secs_f64());
     }
 }
 
@@ -187,7 +188,7 @@ mod tests {
             ended_at_ms: 0,
             total_us: 700,
             run_us: 0,
-            cpu_us: 40,
+            cpu_us: 250_000,
             trace: None,
             steps: Vec::new(),
         }
@@ -208,7 +209,7 @@ mod tests {
             r#"ringfence_call_duration_seconds_count{tool="add"} 2"#,
             r#"ringfence_call_duration_seconds_bucket{le="0.0005",tool="add"} 0"#,
             r#"ringfence_call_duration_seconds_bucket{le="0.001",tool="add"} 2"#,
-            "ringfence_script_cpu_microseconds_total 120",
+            "ringfence_script_cpu_seconds_total 0.75",
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");

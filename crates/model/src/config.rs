@@ -18,10 +18,10 @@ use crate::limits;
 use crate::nearest::nearest;
 use crate::network::host_pattern::{HostPattern, Shape};
 use crate::policy::{self, Baseline, Classes, PolicyConflict, Profile, Profiles};
-use crate::record::note::{NoteFault, NoteKey};
 use crate::text::elided;
 use crate::word::{Word, words};
 
+mod audit;
 mod codecall;
 mod connections;
 mod doors;
@@ -36,9 +36,12 @@ mod toolbox;
 mod trust;
 
 pub use crate::govern::approval::ApprovalsConfig;
+pub use audit::{ArgumentRetention, AuditConfig, AuditDurability, AuditPeer, ShipConfig, WhenFull};
 pub use codecall::{CodecallConfig, CodecallMode, ScriptPreset};
 pub use connections::{ConnectionConfig, ConnectionKind, ConnectionTls};
-pub use doors::{LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig};
+pub use doors::{
+    LISTEN_DEFAULT, LogFormat, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig,
+};
 pub use names::{ExpectedNames, KnownNames, NameKind, NameUse, kinds_in, names_in};
 pub use progressive::ProgressiveConfig;
 pub use sandbox::{JailConfig, JailStrength, SandboxConfig, WorkerSharing};
@@ -123,62 +126,6 @@ pub struct CallsConfig {
     pub concurrent: bool,
 }
 
-/// What is written down, and how surely.
-///
-/// Defaults: masked arguments, `standard`, no age limit, 4 GiB, `refuse`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditConfig {
-    /// How surely a record is on the disk before a reply leaves.
-    pub durability: AuditDurability,
-    /// What is kept of the arguments.
-    pub arguments: ArgumentRetention,
-    /// Days a record is kept; forever if absent.
-    pub keep_days: Option<u64>,
-    /// Bytes the records may take.
-    pub bytes_max: u64,
-    /// What happens when they are nearly used up.
-    pub when_full: WhenFull,
-    /// A file elsewhere that signed heads are added to; relative to the home.
-    pub heads_file: Option<String>,
-    /// The address of a witness that heads are shown to.
-    pub witness: Option<String>,
-    /// The public keys of logs that this server is a witness of.
-    pub witness_of: Vec<NoteKey>,
-}
-
-crate::words! {
-    /// What happens when the records take nearly all the bytes they may.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum WhenFull {
-        /// Calls are refused until the owner makes room.
-        Refuse = "refuse",
-        /// The oldest records go, and a checkpoint says so.
-        RemoveOldest = "remove-oldest",
-    }
-}
-
-crate::words! {
-    /// How surely a record is on the disk before a reply leaves.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum AuditDurability {
-        /// Dangerous calls before they run, the rest within 100 ms.
-        Standard = "standard",
-        /// Every record, before the reply leaves.
-        Full = "full",
-    }
-}
-
-crate::words! {
-    /// What the audit keeps of the arguments.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum ArgumentRetention {
-        /// All of them, secrets masked.
-        Masked = "masked",
-        /// Their digest.
-        Digest = "digest",
-    }
-}
-
 /// Where tools find files.
 ///
 /// Defaults: `workspace` in the home folder, one for all callers, 1 GiB.
@@ -220,16 +167,7 @@ impl Config {
             costs: Costs::default(),
             trust: TrustConfig::standard(),
             calls: CallsConfig::default(),
-            audit: AuditConfig {
-                durability: AuditDurability::Standard,
-                arguments: ArgumentRetention::Masked,
-                keep_days: None,
-                bytes_max: limits::AUDIT_BYTES_DEFAULT,
-                when_full: WhenFull::Refuse,
-                heads_file: None,
-                witness: None,
-                witness_of: Vec::new(),
-            },
+            audit: AuditConfig::standard(),
             sandbox: SandboxConfig::standard(),
             codecall: CodecallConfig::standard(),
             progressive: ProgressiveConfig::default(),
@@ -300,7 +238,7 @@ struct ConfigFile {
     trust: Option<toml::Spanned<trust::TrustFile>>,
     calls: doors::CallsFile,
     approvals: doors::ApprovalsFile,
-    audit: AuditFile,
+    audit: audit::AuditFile,
     sandbox: sandbox::SandboxFile,
     codecall: codecall::CodecallFile,
     progressive: Option<progressive::ProgressiveFile>,
@@ -332,19 +270,6 @@ struct SelectionFile {
     names: BTreeSet<String>,
     tags: BTreeSet<String>,
     categories: BTreeSet<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct AuditFile {
-    durability: Option<toml::Spanned<String>>,
-    arguments: Option<toml::Spanned<String>>,
-    keep_days: Option<toml::Spanned<u64>>,
-    bytes_max: Option<toml::Spanned<u64>>,
-    when_full: Option<toml::Spanned<String>>,
-    heads_file: Option<String>,
-    witness: Option<toml::Spanned<String>>,
-    witness_of: Vec<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -420,8 +345,8 @@ impl ConfigFile {
         config.oauth = self.oauth.map(|file| faults.oauth(file));
         let issuer = config.oauth.as_ref().map(|oauth| oauth.issuer.as_str());
         config.studio = faults.studio(self.studio, issuer);
-        config.telemetry = self.telemetry.resolve();
-        faults.audit(self.audit, &mut config.audit);
+        config.telemetry = faults.telemetry(self.telemetry);
+        config.audit = faults.audit(self.audit);
         config.sandbox = faults.sandbox(self.sandbox);
         config.codecall = faults.codecall(self.codecall);
         config.progressive =
@@ -495,28 +420,6 @@ struct Faults<'a> {
 }
 
 impl Faults<'_> {
-    fn audit(&mut self, file: AuditFile, audit: &mut AuditConfig) {
-        self.set_word("durability", file.durability, &mut audit.durability);
-        self.set_word("arguments", file.arguments, &mut audit.arguments);
-        let days_max = limits::AUDIT_KEEP_DAYS_MAX;
-        audit.keep_days = self.read_number("keep_days", file.keep_days, 1..=days_max);
-        let bytes = limits::AUDIT_BYTES_MIN..=limits::AUDIT_BYTES_MAX;
-        let bytes_max = self.read_number("bytes_max", file.bytes_max, bytes);
-        audit.bytes_max = bytes_max.unwrap_or(audit.bytes_max);
-        self.set_word("when_full", file.when_full, &mut audit.when_full);
-        audit.heads_file = file.heads_file;
-        audit.witness = file.witness.and_then(|witness| self.web_address(&witness));
-        for key in &file.witness_of {
-            match key.get_ref().parse() {
-                Ok(key) => audit.witness_of.push(key),
-                Err(fault) => {
-                    let fault: NoteFault = fault;
-                    self.say(key, fault.to_string(), None);
-                }
-            }
-        }
-    }
-
     /// An address of HTTP without a path to end with.
     fn web_address(&mut self, text: &toml::Spanned<String>) -> Option<String> {
         let address = text.get_ref().trim_end_matches('/');

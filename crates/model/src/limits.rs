@@ -131,6 +131,23 @@ limits! {
     NOTE_BYTES_MAX: usize = 1024 * 1024;
     /// Hashes of one proof.
     PROOF_HASHES_MAX: usize = 64;
+    /// Heads of other logs in one anchor.
+    ANCHOR_HEADS_MAX: usize = 64;
+    /// One head of another log in an anchor, in bytes.
+    ANCHOR_NOTE_BYTES_MAX: usize = 8 * 1024;
+    /// How long a head of another log may wait for an anchor if it grew by one record, in
+    /// milliseconds.
+    ANCHOR_IDLE_MS_MAX: u64 = 300_000;
+    /// Seconds between two anchors unless the operator says otherwise.
+    ANCHOR_SECONDS_DEFAULT: u64 = 10;
+    /// Seconds an operator may put between two anchors.
+    ANCHOR_SECONDS_MAX: u64 = 3_600;
+    /// Records after which heads are anchored at once unless the operator says otherwise.
+    ANCHOR_RECORDS_DEFAULT: u64 = 1_000;
+    /// Records an operator may put between two anchors.
+    ANCHOR_RECORDS_MAX: u64 = 1_000_000;
+    /// Other nodes whose logs a node anchors.
+    PEERS_MAX: usize = 64;
     /// Signatures of one note.
     NOTE_SIGNATURES_MAX: usize = 64;
     /// Files of rules in the folder `rules`.

@@ -12,13 +12,15 @@ pub(crate) mod index;
 /// The append-only log, which is the truth.
 pub(crate) mod log;
 /// Reading notices.
-mod notices;
+pub(crate) mod notices;
 /// Reading entries.
 pub(crate) mod read;
 /// Removing what is old.
 pub(crate) mod retention;
 /// What the operator decides, and how much room is left.
 pub(crate) mod settings;
+/// How far records were copied elsewhere.
+pub(crate) mod shipped;
 /// The last records, which the index does not cover yet.
 mod tail;
 /// Verifying the chain and its index.
@@ -32,7 +34,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use model::record::audit::chain::{Head, Record};
 use model::record::audit::proof::{ExportedLine, GrowthProof, RecordProof};
 use model::record::audit::walk::Verified;
-use model::record::audit::{Closing, Failure, Notice, Opening, spell};
+use model::record::audit::{Anchor, Closing, Failure, Notice, Opening, spell};
 use model::record::note::{NoteKey, SignedNote};
 use model::record::witness::WitnessRequest;
 use model::sync::lock;
@@ -41,14 +43,16 @@ use tokio::sync::oneshot;
 
 use crate::audit::entry::{AuditEntry, AuditItem, Filter, FoundEntry, Link, NoticeEntry};
 use crate::audit::evidence::head_file;
+use crate::audit::evidence::key::HomeKey;
 use crate::audit::evidence::offline::Expectation;
 use crate::audit::evidence::prove::Prover;
 use crate::audit::evidence::signer::{self, Signer, SigningStatus, unsigned};
 use crate::audit::log::snapshot::LogSnapshot;
 use crate::audit::read::AuditReader;
 use crate::audit::retention::{Removed, Retention};
+use crate::audit::shipped::ShipStatus;
 use crate::audit::verify::SignedHeads;
-use crate::audit::write::chain::{NewEntry, NewNotice};
+use crate::audit::write::chain::{NewAnchor, NewEntry, NewNotice};
 use crate::audit::write::queue::{OpenRow, WriteRequest};
 use crate::audit::write::writer::Writer;
 use crate::clock::now_ms;
@@ -65,6 +69,7 @@ pub struct Audit {
     /// Opened by the first read; most processes only write.
     index: Mutex<Option<Connection>>,
     mark: AuditMark,
+    shipping: Mutex<ShipStatus>,
 }
 
 impl Audit {
@@ -74,6 +79,7 @@ impl Audit {
             home,
             writer,
             index: Mutex::default(),
+            shipping: Mutex::default(),
         }
     }
 
@@ -127,6 +133,22 @@ impl Audit {
         let (reply, answer) = mpsc::channel();
         self.writer
             .submit_to_thread(WriteRequest::Notice(new, reply))?;
+        answer.recv().map_err(|_| StoreError::Closed)?
+    }
+
+    /// Writes heads of other logs into this one. Blocks until they survive the death of
+    /// this process.
+    pub fn anchor(&self, anchor: &Anchor) -> Result<Link, StoreError> {
+        let new = NewAnchor::new(anchor)?;
+        if new.part.len() > limit::RECORD_BYTES_MAX {
+            return Err(StoreError::TooLong {
+                bytes: new.part.len(),
+                bytes_max: limit::RECORD_BYTES_MAX,
+            });
+        }
+        let (reply, answer) = mpsc::channel();
+        self.writer
+            .submit_to_thread(WriteRequest::Anchor(new, reply))?;
         answer.recv().map_err(|_| StoreError::Closed)?
     }
 
@@ -189,6 +211,12 @@ impl Audit {
     /// Signs a head over all records that are indexed. Returns how many those are.
     pub fn sign(&self) -> Result<u64, StoreError> {
         self.signer().sign()
+    }
+
+    /// From now on, heads are signed sooner when many records wait, because other nodes
+    /// anchor them.
+    pub fn hurry_heads(&self, is_hurried: bool) {
+        self.signer().set_hurried(is_hurried);
     }
 
     /// How far heads cover the log.
@@ -255,6 +283,76 @@ impl Audit {
         head_file::append_copy(&file, note)
     }
 
+    /// Records on the disk behind a sequence, as many as one batch may have.
+    pub(crate) fn unshipped(&self, after: u64) -> Result<Unshipped, StoreError> {
+        let index = self.own_index()?;
+        // What is indexed is on the disk, and no power cut takes it back.
+        let reach = index::reach(&index)?.head.sequence;
+        let mut records = Vec::new();
+        let mut bytes = 0;
+        if reach > after {
+            let snapshot = LogSnapshot::take(&audit_folder(&self.home))?;
+            for placed in snapshot.after(after)? {
+                let (_, Some(line)) = placed? else {
+                    return Err(unsigned(format!(
+                        "a line behind record {after} cannot be read"
+                    )));
+                };
+                let record = line.record;
+                if record.sequence > reach
+                    || records.len() >= limit::SHIP_RECORDS_MAX
+                    || bytes >= limit::SHIP_BYTES_MAX
+                {
+                    break;
+                }
+                bytes += record.body.len();
+                records.push(record);
+            }
+        }
+        let last = records.last().map_or(after, |record| record.sequence);
+        Ok(Unshipped {
+            records,
+            waiting: reach.saturating_sub(last),
+        })
+    }
+
+    /// From now on, records are copied elsewhere.
+    pub(crate) fn begin_shipping(&self) -> Result<(), StoreError> {
+        let folder = audit_folder(&self.home);
+        match shipped::read(&folder)? {
+            Some(_) => Ok(()),
+            None => shipped::write(&folder, 0),
+        }
+    }
+
+    /// From now on, records are not copied, and may be removed without it.
+    pub fn end_shipping(&self) -> Result<(), StoreError> {
+        *lock(&self.shipping) = ShipStatus::default();
+        shipped::forget(&audit_folder(&self.home))
+    }
+
+    /// Remembers the last record that was acknowledged elsewhere.
+    pub(crate) fn acknowledge_shipped(&self, sequence: u64) -> Result<(), StoreError> {
+        shipped::write(&audit_folder(&self.home), sequence)
+    }
+
+    pub(crate) fn note_shipping(&self, status: ShipStatus) {
+        *lock(&self.shipping) = status;
+    }
+
+    /// How far records were copied elsewhere.
+    #[must_use]
+    pub fn shipping(&self) -> ShipStatus {
+        lock(&self.shipping).clone()
+    }
+
+    /// The sequence and hash of a record; nothing if the log does not have it.
+    pub(crate) fn head_of(&self, sequence: u64) -> Result<Option<Head>, StoreError> {
+        let snapshot = LogSnapshot::take(&audit_folder(&self.home))?;
+        let line = snapshot.find(sequence)?;
+        Ok(line.map(|line| line.head()))
+    }
+
     fn cosigned_file(&self) -> PathBuf {
         audit_folder(&self.home).join("cosigned")
     }
@@ -289,7 +387,12 @@ impl Audit {
         let heads = head_file::read(&folder)?;
         let index = self.own_index()?;
         let reader = AuditReader::new(&index, &self.home)?;
-        read::export_proved(&reader, filter, &key, &prover, heads, each)
+        let (count, seal) = read::export_proved(&reader, filter, &key, &prover, heads, each)?;
+        let own = HomeKey::find(&self.home)?;
+        let own = own.ok_or_else(|| unsigned("the key `audit.key` is missing".to_owned()))?;
+        let end = own.sign(seal.text(own.public().name(), now_ms()));
+        each(&ExportedLine::End(end.to_string())).map_err(read::exporting)?;
+        Ok(count)
     }
 
     /// Removes old entries and writes a checkpoint about it. Open entries stay. Blocks
@@ -317,6 +420,14 @@ impl Audit {
     fn own_index(&self) -> Result<Connection, StoreError> {
         index::connect_to_read(&self.home)
     }
+}
+
+/// Records to be copied elsewhere.
+#[derive(Debug)]
+pub(crate) struct Unshipped {
+    pub(crate) records: Vec<Record>,
+    /// Records behind them.
+    pub(crate) waiting: u64,
 }
 
 /// A record that the log still holds.

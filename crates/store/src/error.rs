@@ -78,6 +78,14 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// The shared store does not answer.
+    #[error("cannot {doing}: the shared store does not answer: {why}")]
+    Unavailable {
+        /// What was tried, as in "cannot … ".
+        doing: &'static str,
+        /// Why.
+        why: String,
+    },
     /// Too many requests wait.
     #[error("more than {queue_max} audit records are waiting to be written")]
     QueueFull {

@@ -10,6 +10,8 @@ mod audit;
 pub mod clock;
 /// Why the store could not do what it was asked.
 mod error;
+/// Where nodes find each other's heads.
+mod exchange;
 /// How far a long reading of the log is.
 pub mod gauge;
 /// The home folder: its database, its live processes, its settings, who may write it.
@@ -18,6 +20,8 @@ mod home;
 pub mod limit;
 /// A parallel map for short pieces of work.
 pub mod parallel;
+/// Copying records to a database that nodes share.
+mod ship;
 /// The store of one home: opens all parts and ends their threads.
 mod store;
 /// What is kept in tables of the database.
@@ -32,13 +36,17 @@ pub use audit::Audit;
 pub use audit::entry::{AuditEntry, AuditItem, Filter, FoundEntry, Link, NoticeEntry, Rows};
 pub use audit::evidence::head_file::read_file as read_heads;
 pub use audit::evidence::key::is_sound as is_signature_sound;
+pub use audit::evidence::nodes::{NodePath, VerifiedNode, VerifiedNodes, verify_nodes};
 pub use audit::evidence::offline::{Expectation, verify_export};
 pub use audit::evidence::signer::SigningStatus;
 pub use audit::retention::{Removed, Retention};
 pub use audit::settings::{Durability, Room, StoreSettings};
+pub use audit::shipped::ShipStatus;
 pub use audit::write::queue::OpenRow;
 pub use error::StoreError;
+pub use exchange::HeadExchange;
 pub use home::settings;
+pub use ship::{NodeItem, ShipDatabase, Shipper};
 pub use store::{Store, StoreStatus};
 pub use tables::approvals::{Approval, Approvals};
 pub use tables::callers::CallerRecords;

@@ -45,12 +45,27 @@ model::limits! {
     AT_ONCE_OPEN_MAX: u64 = 1;
     /// How long records may wait for a signed head, in milliseconds.
     SIGN_MS_MAX: u64 = 10_000;
+    /// Records that may wait for a signed head when other nodes anchor heads.
+    SIGN_RECORDS_MAX: u64 = 1_000;
+    /// How long they may wait then, in milliseconds.
+    SIGN_HURRIED_MS_MAX: u64 = 1_000;
     /// One signed head of the log, in bytes.
     HEAD_BYTES_MAX: u64 = 8 * 1024;
     /// Signed heads kept beside the log, in bytes. Beyond that, older ones are thinned out.
     HEADS_BYTES_MAX: u64 = 16 * 1024 * 1024;
     /// The newest signed heads, which are never thinned out.
     HEADS_KEPT_MIN: usize = 8_192;
+    /// Anchors of one log that are compared with other logs.
+    ANCHORS_MAX: usize = 1_000_000;
+    /// Records that are shipped in one batch.
+    SHIP_RECORDS_MAX: usize = 4_096;
+    /// Bytes of the records that are shipped in one batch; one record may be longer.
+    SHIP_BYTES_MAX: usize = 4 * 1024 * 1024;
+    /// How long records on the disk may wait to be shipped, in milliseconds, while the
+    /// database answers.
+    SHIP_EVERY_MS_MAX: u64 = 250;
+    /// How long the database may take for one batch, in milliseconds.
+    SHIP_MS_MAX: u64 = 10_000;
     /// Leaves of the tree that are written together.
     LEAVES_PIECE_MAX: usize = 4_096;
     /// The file of the key that signs, in bytes.

@@ -130,6 +130,27 @@ const PROMISES: &[Promise] = &[
         absence: Absence::Breaks,
     },
     Promise {
+        name: "evidence.prove",
+        measure: Measure::Number(&["prove_p99_ms"]),
+        bound: Bound::AtMost(10.0),
+        set: PromiseSet::All,
+        absence: Absence::Breaks,
+    },
+    Promise {
+        name: "evidence.sign",
+        measure: Measure::Number(&["sign_cpu_us_per_record"]),
+        bound: Bound::AtMost(10.0),
+        set: PromiseSet::All,
+        absence: Absence::Breaks,
+    },
+    Promise {
+        name: "evidence.ship",
+        measure: Measure::Number(&["ship_lag_worst_seconds"]),
+        bound: Bound::AtMost(2.0),
+        set: PromiseSet::All,
+        absence: Absence::IsTold,
+    },
+    Promise {
         name: "engine.governed",
         measure: Measure::Ratio(
             &["cpu_us_per_call", "sixty_four_at_a_time", "whole"],

@@ -102,6 +102,21 @@ async fn a_server_that_wants_a_token_needs_a_sign_in() {
 }
 
 #[tokio::test]
+async fn a_server_is_told_the_trace_of_a_call_and_no_other() {
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let (lab, wire) = (Lab::start().await, Arc::default());
+    let (server, _) = server(&lab, &wire);
+    let mut traced = support::tool_call("echo", Value::Null);
+    traced.trace = Some(TRACE.to_owned());
+    let called: Result<_, ServerFault> = server.call(traced, || Ok(())).await;
+    called.unwrap();
+    let told = lab.book().params["_meta"]["traceparent"].clone();
+    assert_eq!(told, TRACE);
+    support::call(&server, "echo", Value::Null).await.unwrap();
+    assert!(lab.book().params["_meta"]["traceparent"].is_null());
+}
+
+#[tokio::test]
 async fn a_forgotten_session_is_reported_and_not_made_anew() {
     let (lab, wire) = (Lab::start().await, Arc::default());
     let running = open(lab.settings(&wire)).await.unwrap();

@@ -52,6 +52,8 @@ pub(crate) struct Book {
     pub(crate) spoil: Option<std::path::PathBuf>,
     /// The headers of the last message.
     pub(crate) headers: HeaderMap,
+    /// What the last call of a tool was asked with.
+    pub(crate) params: Value,
     /// The number of the last token.
     pub(crate) generation: u64,
     /// Refresh tokens that were used twice.
@@ -375,11 +377,15 @@ fn mcp(lab: &Lab, method: &Method, headers: HeaderMap, body: &Bytes) -> Response
             {
                 std::fs::write(file, "not tokens").unwrap();
             }
+            let heard: Value = serde_json::from_slice(body).unwrap();
+            if heard["method"] == "tools/call" {
+                book.params = heard["params"].clone();
+            }
             let shown = book.headers.get(header::AUTHORIZATION);
             let shown = shown
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or("none");
-            message(&serde_json::from_slice(body).unwrap(), shown)
+            message(&heard, shown)
         }
         _ => reply(200, "text/plain", ""),
     }

@@ -15,13 +15,16 @@ pub(crate) struct AuditAgainst {
     pub(crate) checkpoint: Vec<PathBuf>,
     /// The public key that must have signed, as `audit key` prints it
     #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<String>,
+    pub(crate) key: Vec<String>,
     /// Verify an export instead of the log of this home
     #[arg(long, value_name = "EXPORT", conflicts_with = "proof")]
     pub(crate) file: Option<PathBuf>,
     /// Verify proofs instead, as `audit prove` prints them
     #[arg(long, value_name = "PROOFS", requires = "key")]
     pub(crate) proof: Option<PathBuf>,
+    /// Verify several nodes: homes, or exports with proofs and one `--key` each
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["file", "proof", "checkpoint", "head"])]
+    pub(crate) nodes: Vec<PathBuf>,
 }
 
 /// What an export consists of.
@@ -67,6 +70,9 @@ pub(crate) struct AuditWitness {
     /// The address of the witness; default: `audit.witness` of the settings
     #[arg(value_name = "URL", conflicts_with_all = ["list", "key"])]
     pub(crate) url: Option<String>,
+    /// The public key of the witness; default: `audit.witness_key`
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["list", "key"])]
+    pub(crate) witness_key: Option<String>,
     /// List the logs that this home is a witness of
     #[arg(long, conflicts_with = "key")]
     pub(crate) list: bool,

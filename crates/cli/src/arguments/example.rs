@@ -401,6 +401,10 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
                 "ringfence audit verify --file audit.jsonl --key KEY",
                 "an export",
             ),
+            (
+                "ringfence audit verify --nodes home-a home-b",
+                "against each other",
+            ),
         ],
     ),
     (

@@ -1,6 +1,7 @@
 //! `ringfence audit`: what was asked, decided and done.
 
 mod evidence;
+mod nodes;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -46,6 +47,10 @@ pub(crate) fn run(
     let store = Store::open(&home, StoreSettings::standard())?;
     let audit = store.audit();
     match &arguments.command {
+        AuditCommand::List(list) if list.nodes => {
+            let filter = list_filter(list)?;
+            nodes::run_list(&home, &filter, printer)
+        }
         AuditCommand::List(list) => run_list(audit, list, printer),
         AuditCommand::Show(show) => run_show(audit, show, printer),
         AuditCommand::Verify(verify) => run_verify(audit, verify, printer),
@@ -101,20 +106,27 @@ fn shown_time(at_ms: i64) -> String {
     )
 }
 
-fn run_list(audit: &Audit, list: &AuditList, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let filter = Filter {
+fn list_filter(list: &AuditList) -> anyhow::Result<Filter> {
+    Ok(Filter {
         limit: Some(list.limit),
         ..filter(&list.which, list.kind)?
-    };
-    let items = audit.items(&filter)?;
+    })
+}
+
+fn run_list(audit: &Audit, list: &AuditList, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let items = audit.items(&list_filter(list)?)?;
     match printer.format() {
         Format::Json => printer.json(&serde_json::to_value(&items)?),
-        Format::Human => items.iter().for_each(|item| show_item(item, printer)),
+        Format::Human => items.iter().for_each(|item| show_item(None, item, printer)),
     }
     Ok(Exit::Done)
 }
 
-fn show_item(item: &AuditItem, printer: &mut Printer) {
+/// One line for a call or notice; in a list of several nodes with the node's name.
+fn show_item(node: Option<&str>, item: &AuditItem, printer: &mut Printer) {
+    if let Some(node) = node {
+        printer.line(node);
+    }
     match item {
         AuditItem::Call(entry) => show_line(entry, printer),
         AuditItem::Notice(notice) => show_notice(notice, printer),
@@ -219,6 +231,7 @@ fn show_verified(verified: &Verified, printer: &mut Printer) -> anyhow::Result<E
             "open": verified.open,
             "checkpoints": verified.checkpoints,
             "notices": verified.notices,
+            "anchors": verified.anchors,
             "cuts": verified.cuts,
             "signed": verified.signed,
             "head": head,
@@ -307,7 +320,7 @@ fn run_tail(audit: &Audit, tail: &AuditTail, printer: &mut Printer) -> anyhow::R
             from = item.last_sequence();
             match printer.format() {
                 Format::Json => printer.json_record(item),
-                Format::Human => show_item(item, printer),
+                Format::Human => show_item(None, item, printer),
             }
         }
         left = left.saturating_sub(items.len());

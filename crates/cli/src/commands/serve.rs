@@ -15,7 +15,7 @@ use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
 use mcp::restart::{self, StartupSettings};
 use mcp::{Door, http};
-use model::config::CodePrinting;
+use model::config::{CodePrinting, LogFormat};
 use model::govern::key::Secret;
 use model::record::audit::notice::SERVER;
 use model::record::audit::{Act, Notice};
@@ -27,12 +27,15 @@ mod port_holder;
 
 use port_holder::PortHolder;
 
-use crate::arguments::Serve;
+use crate::arguments::{LogWord, Serve};
 use crate::commands::connect;
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style, is_output_watched};
 use crate::wiring;
 use crate::wiring::auth;
+use crate::wiring::log::JsonLog;
+use crate::wiring::peers;
+use crate::wiring::ship;
 use crate::wiring::telemetry::Traces;
 use crate::wiring::waiting;
 use crate::wiring::witness;
@@ -47,7 +50,7 @@ pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> 
 async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let shutdown = wiring::ending()?;
     let metrics = Metrics::new();
-    let (engine, alarm, traces) = engine(serve, &metrics, printer.format())?;
+    let (engine, alarm, instruments) = engine(serve, &metrics, printer.format())?;
     let config = engine.registry().current().config.clone();
     let listen = serve.listen.as_ref().unwrap_or(&config.serve.listen);
     let mode = match serve.no_auth {
@@ -93,6 +96,12 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let guard = http::guarded(auth, &door, metrics, &bounds, Some(studio.router()));
     let ca_file = config.network.ca_file.as_ref();
     let trust = TlsTrust::system(ca_file.map(|path| door.engine().home().join(path)));
+    let vouching = tokio::spawn(peers::run(
+        Arc::clone(door.engine()),
+        trust.clone(),
+        alarm.clone(),
+    ));
+    let shipping = tokio::spawn(ship::run(Arc::clone(door.engine()), alarm.clone()));
     let witnessing = tokio::spawn(witness::run(
         Arc::clone(door.engine()),
         trust,
@@ -105,12 +114,24 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     watching.abort();
     waiting.abort();
     witnessing.abort();
-    if let Some(traces) = traces {
-        // The last spans are sent by a thread that needs the runtime meanwhile.
-        let _ = tokio::task::spawn_blocking(move || traces.end()).await;
-    }
+    vouching.abort();
+    shipping.abort();
+    // The last spans are sent by a thread that needs the runtime meanwhile.
+    let _ = tokio::task::spawn_blocking(move || instruments.end()).await;
     served?;
     Ok(Exit::Done)
+}
+
+impl Instruments {
+    /// Sends and writes what waits.
+    fn end(&self) {
+        if let Some(traces) = &self.traces {
+            traces.end();
+        }
+        if let Some(log) = &self.log {
+            log.end();
+        }
+    }
 }
 
 /// Writes a notice about a new token. If that fails, the token is deleted.
@@ -124,12 +145,18 @@ fn note_token(engine: &Engine) -> anyhow::Result<()> {
     written.context("no token was created: it could not be recorded in the audit")
 }
 
-/// The engine, with its metrics and traces.
+/// What a server tells its operator beside metrics.
+struct Instruments {
+    traces: Option<Arc<Traces>>,
+    log: Option<Arc<JsonLog>>,
+}
+
+/// The engine, with its metrics, traces and log.
 fn engine(
     serve: &Serve,
     metrics: &Metrics,
     format: Format,
-) -> anyhow::Result<(Engine, Alarm, Option<Arc<Traces>>)> {
+) -> anyhow::Result<(Engine, Alarm, Instruments)> {
     let common = &serve.common;
     let mut settings =
         wiring::serving_settings(common.home.home.as_deref(), common.env_file.as_deref())?;
@@ -145,8 +172,19 @@ fn engine(
             .push(Arc::clone(&made) as Arc<dyn Reporter>);
         traces = Some(made);
     }
+    let log = match serve.logs {
+        Some(LogWord::Json) => Some(JsonLog::start()),
+        Some(LogWord::Text) => None,
+        None => (config.telemetry.logs == LogFormat::Json).then(JsonLog::start),
+    };
+    if let Some(log) = &log {
+        settings.alarm = log.alarm();
+        let log = Arc::clone(log);
+        settings.reporters.push(log as Arc<dyn Reporter>);
+    }
     let alarm = settings.alarm.clone();
-    Ok((wiring::open_shown(settings, format)?, alarm, traces))
+    let instruments = Instruments { traces, log };
+    Ok((wiring::open_shown(settings, format)?, alarm, instruments))
 }
 
 /// Binds the address. A port in use is the most common failure, so the error says how

@@ -1,6 +1,6 @@
 //! Traces for the operator's collector: one span per call, with one below it for each gate,
-//! the wait for a person and the run, sent in batches through the
-//! same guarded client that tools use. Spans that cannot be sent are dropped, with one
+//! the wait for a person and the run, and below the run one for each request to the host,
+//! sent in batches through the same guarded client that tools use. Spans that cannot be sent are dropped, with one
 //! warning; no call ever waits for them.
 
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use engine::Alarm;
-use engine::report::{CallReport, Reporter};
+use engine::report::{CallReport, Reporter, StepWithin};
 use host::fetch::{Fetch, TlsTrust};
 use host::message::PowerRequest;
 use model::record::audit::Status;
@@ -127,6 +127,14 @@ impl Reporter for Traces {
         let own = Context::new().with_remote_span_context(span.span_context().clone());
         span.set_status(status);
         span.end_with_timestamp(ended);
+        self.report_steps(report, &own, started);
+    }
+}
+
+impl Traces {
+    /// One span for each step, below the call or below its run.
+    fn report_steps(&self, report: &CallReport, own: &Context, started: SystemTime) {
+        let mut run = own.clone();
         for step in &report.steps {
             let at = |us: u64| started + Duration::from_micros(us);
             let child = self
@@ -134,7 +142,14 @@ impl Reporter for Traces {
                 .span_builder(format!("ringfence.{}", step.name))
                 .with_kind(SpanKind::Internal)
                 .with_start_time(at(step.begin_us));
-            let mut child = self.tracer.build_with_context(child, &own);
+            let above = match step.within {
+                StepWithin::Call => own,
+                StepWithin::Run => &run,
+            };
+            let mut child = self.tracer.build_with_context(child, above);
+            if step.name == "run" {
+                run = Context::new().with_remote_span_context(child.span_context().clone());
+            }
             child.end_with_timestamp(at(step.end_us));
         }
     }
@@ -307,14 +322,22 @@ mod tests {
             trace: Some(format!("00-{TRACE}-00f067aa0ba902b7-01")),
             steps: vec![
                 CallStep {
-                    name: "approval",
+                    name: "approval".into(),
+                    within: StepWithin::Call,
                     begin_us: 10,
                     end_us: 500,
                 },
                 CallStep {
-                    name: "run",
+                    name: "run".into(),
+                    within: StepWithin::Call,
                     begin_us: 500,
                     end_us: 900,
+                },
+                CallStep {
+                    name: "fetch".into(),
+                    within: StepWithin::Run,
+                    begin_us: 600,
+                    end_us: 800,
                 },
             ],
         }
@@ -339,6 +362,7 @@ mod tests {
             CALL,
             "ringfence.approval",
             "ringfence.run",
+            "ringfence.fetch",
         ] {
             assert!(holds(part.as_bytes()), "{part}");
         }
@@ -347,7 +371,7 @@ mod tests {
             "the caller's trace"
         );
         // The id that a server behind this call was told, once as the call's own and once
-        // as the parent of each step.
+        // as the parent of each step; a request of the run is below the run.
         let own = [0x8f, 0x00, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff];
         let told = request.windows(8).filter(|window| *window == own);
         assert_eq!(told.count(), 3);

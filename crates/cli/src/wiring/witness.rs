@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use engine::{Alarm, Engine};
 use host::fetch::{Fetch, TlsTrust};
-use model::record::note::NoteSignature;
+use model::record::note::{NoteKey, NoteSignature, SignedNote};
 use model::text::{elided, one_line};
-use store::Audit;
+use store::{Audit, is_signature_sound};
 
 use crate::wiring::outbound;
 
@@ -27,10 +27,29 @@ pub(crate) struct Cosigned {
     pub(crate) witness: String,
 }
 
-/// Shows the newest head to a witness.
-pub(crate) async fn show(audit: &Audit, fetch: &Fetch, address: &str) -> anyhow::Result<Cosigned> {
+/// Shows the newest head to a witness, and keeps the cosignature beside the log. With a
+/// key, only a cosignature by that key counts.
+pub(crate) async fn show(
+    audit: &Audit,
+    fetch: &Fetch,
+    address: &str,
+    key: Option<&NoteKey>,
+) -> anyhow::Result<Cosigned> {
+    let old = audit.witnessed_size()?;
+    let (cosigned, note) = ask(audit, fetch, address, key, old).await?;
+    audit.keep_cosigned(&note)?;
+    Ok(cosigned)
+}
+
+/// Asks a witness for a cosignature; `old` is how many records it is thought to have seen.
+pub(super) async fn ask(
+    audit: &Audit,
+    fetch: &Fetch,
+    address: &str,
+    key: Option<&NoteKey>,
+    mut old: u64,
+) -> anyhow::Result<(Cosigned, SignedNote)> {
     let url = format!("{address}/{ADD}");
-    let mut old = audit.witnessed_size()?;
     // The witness knows best what it saw; after its word there is one more try.
     for _ in 0..2 {
         let request = audit.witness_request(old)?;
@@ -48,8 +67,15 @@ pub(crate) async fn show(audit: &Audit, fetch: &Fetch, address: &str) -> anyhow:
                 let witness = first.name.clone();
                 let mut note = request.note;
                 signatures.into_iter().for_each(|it| note.add(it));
-                audit.keep_cosigned(&note)?;
-                return Ok(Cosigned { size, witness });
+                if let Some(key) = key
+                    && !key.has_signed(&note, &is_signature_sound)
+                {
+                    bail!(
+                        "the cosignature is not by `{}`, the witness that the settings name",
+                        one_line(key.name())
+                    );
+                }
+                return Ok((Cosigned { size, witness }, note));
             }
             409 => {
                 let seen = answer.trim().parse::<u64>();
@@ -79,7 +105,10 @@ pub(crate) async fn run(engine: Arc<Engine>, trust: TlsTrust, alarm: Alarm) {
         let config = engine.registry().current().config.clone();
         if let Some(address) = &config.audit.witness {
             let shown = match outbound::client("audit.witness", address, &trust) {
-                Ok(fetch) => show(engine.store().audit(), &fetch, address).await,
+                Ok(fetch) => {
+                    let key = config.audit.witness_key.as_ref();
+                    show(engine.store().audit(), &fetch, address, key).await
+                }
                 Err(error) => Err(error),
             };
             let fault = shown.err().map(|error| format!("{error:#}"));

@@ -20,6 +20,7 @@ mod init;
 mod json;
 mod masked;
 mod memory;
+mod nodes;
 mod observability;
 mod progress;
 mod publish;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::masked::{ask, call, key};
 use crate::run::scratch;
-use crate::serve::{command, first_line, terminate};
+use crate::serve::{command, command_to, first_line, terminate};
 use crate::{ringfence, root};
 
 /// Names of metrics in a text, without what the format adds to them.
@@ -95,4 +95,55 @@ fn dashboards_alerts_and_the_guide_name_what_a_server_shows() {
         .filter(|line| line.starts_with("| `ringfence_"));
     let documented = metrics(&rows.collect::<Vec<_>>().join("\n"));
     assert_eq!(documented, shown);
+}
+
+#[test]
+fn the_log_of_a_server_is_json_with_call_ids_and_no_payloads() {
+    let home = scratch("json-log").join("ring");
+    let place = home.display().to_string();
+    let made = ringfence(&["expose", "countWords", "--home", &place]);
+    assert!(made.shown().starts_with("exit 0"), "{}", made.shown());
+    let agent = key(&home, "ann", "agent");
+    let log = home.join("stderr");
+    let words = [
+        "serve",
+        "--json",
+        "--logs",
+        "json",
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let mut child = command_to(&words, &home, fs::File::create(&log).unwrap().into());
+    let ready: Value = serde_json::from_str(&first_line(&mut child)).unwrap();
+    let url = ready.get("url").unwrap().as_str().unwrap();
+    let address = url.strip_prefix("http://").unwrap();
+    let address = address.strip_suffix("/mcp").unwrap().to_owned();
+    let payload = "a-word-that-stays-inside";
+    call(&address, &agent, "countWords", &json!({"text": payload}));
+    call(&address, &agent, "nothing", &json!({}));
+    // A warning: settings that cannot be read.
+    fs::write(home.join("ringfence.toml"), "[nothing]\n").unwrap();
+    call(&address, &agent, "countWords", &json!({"text": payload}));
+    assert_eq!(terminate(&mut child), Some(0));
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(!text.contains(payload), "{text}");
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")))
+        .collect();
+    let is = |line: &Value, name: &str, value: &str| {
+        line.get(name).and_then(Value::as_str) == Some(value)
+    };
+    let calls: Vec<_> = lines
+        .iter()
+        .filter(|it| is(it, "message", "call"))
+        .collect();
+    assert_eq!(calls.len(), 3, "{text}");
+    assert!(lines.iter().any(|it| is(it, "level", "warning")), "{text}");
+    let refused = calls.iter().find(|it| is(it, "status", "refused"));
+    assert!(is(refused.unwrap(), "code", "tool.unknown"), "{text}");
+    // The id leads to the audit.
+    let id = calls.first().and_then(|it| it.get("callId")).unwrap();
+    let shown = ringfence(&["audit", "show", id.as_str().unwrap(), "--home", &place]);
+    assert!(shown.shown().starts_with("exit 0"), "{}", shown.shown());
 }

@@ -15,13 +15,18 @@ use crate::terminal::Terminal;
 pub(crate) const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 pub(crate) fn command(arguments: &[&str], home: &Path) -> Child {
+    command_to(arguments, home, Stdio::piped())
+}
+
+/// The same, with a place for what it says beside its data.
+pub(crate) fn command_to(arguments: &[&str], home: &Path, error: Stdio) -> Child {
     Command::new(env!("CARGO_BIN_EXE_ringfence"))
         .args(arguments)
         .args(["--home", &home.display().to_string()])
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stderr(error)
         .spawn()
         .unwrap()
 }

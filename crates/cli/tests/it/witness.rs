@@ -65,6 +65,17 @@ fn a_second_ringfence_cosigns_growth_and_notices_a_roll_back() {
     // The same head again.
     let again = run(&log, &["audit", "witness", &url]);
     assert_eq!(again, grown);
+    // The key of the witness, pinned: its own is taken, another is not.
+    let pinned = run(&witness, &["audit", "witness", "--key"]);
+    let pinned = pinned.lines().find(|line| line.starts_with("ringfence/"));
+    let right = ["audit", "witness", &url, "--witness-key", pinned.unwrap()];
+    assert_eq!(run(&log, &right), grown);
+    let foreign = run(&other, &["audit", "witness", "--key"]);
+    let foreign = foreign.lines().find(|line| line.starts_with("ringfence/"));
+    let wrong = ["audit", "witness", &url, "--witness-key", foreign.unwrap()];
+    let refused = run(&log, &wrong);
+    assert!(refused.starts_with("exit 2"), "{refused}");
+    assert!(refused.contains("the cosignature is not by"), "{refused}");
     let whole = run(&log, &["audit", "verify"]);
     assert!(whole.contains("whole  "), "{whole}");
     // A log that the witness was not told of.

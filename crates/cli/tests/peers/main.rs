@@ -16,6 +16,7 @@ mod codecall;
 mod connect;
 mod inspector;
 mod makers;
+mod prometheus;
 mod servers;
 mod story;
 mod tools;

@@ -38,7 +38,7 @@ async fn add(State(door): State<Door>, body: String) -> Response {
         let config = engine.registry().current().config.clone();
         let seconds = u64::try_from(Clock::system().now_ms() / 1_000).unwrap_or(0);
         let witnessed = engine.store().witnessed();
-        witnessed.add(&request, &config.audit.witness_of, seconds)
+        witnessed.add(&request, &config.audit.witnessed_keys(), seconds)
     });
     match answered.await {
         Ok(Ok(Ok(signature))) => format!("{signature}\n").into_response(),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine::load::{EngineLoad, JailLoad};
+use engine::load::{EngineLoad, JailLoad, ShipStatus};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -57,6 +57,41 @@ pub(super) struct LoadGauges {
     audit_unsigned: Count,
     audit_signing_fault: Count,
     jail: JailGauges,
+    shipping: ShipGauges,
+    store_answer: Seconds,
+    jobs_running: Count,
+}
+
+/// How far records were copied elsewhere.
+#[derive(Debug)]
+struct ShipGauges {
+    waiting: Count,
+    lag: Seconds,
+    fault: Count,
+}
+
+impl ShipGauges {
+    fn new(registry: &mut Registry) -> ShipGauges {
+        let (waiting, fault) = (Count::default(), Count::default());
+        let about = "Records on the disk that are not copied to the shared database yet";
+        registry.register("audit_unshipped_records", about, waiting.clone());
+        let about = "1 if the last records could not be copied to the shared database";
+        registry.register("audit_ship_fault", about, fault.clone());
+        let lag = Seconds::default();
+        let about = "How long the oldest record waits to be copied, in seconds";
+        registry.register("audit_ship_lag_seconds", about, lag.clone());
+        ShipGauges {
+            waiting,
+            lag,
+            fault,
+        }
+    }
+
+    fn set(&self, shipping: &ShipStatus) {
+        self.waiting.set(shipping.waiting);
+        self.lag.set(seconds(shipping.lag_ms.saturating_mul(1_000)));
+        self.fault.set(u64::from(shipping.fault.is_some()));
+    }
 }
 
 /// Child processes and their fence, as gauges.
@@ -140,6 +175,7 @@ impl LoadGauges {
         );
         let about = "1 if no head can be signed over the audit log";
         let audit_signing_fault = count("audit_signing_fault", about);
+        let jobs_running = count("jobs_running", "Background jobs that run");
         let mut total = |name: &str, about: &str| {
             let counter = Counter::default();
             registry.register(name, about, counter.clone());
@@ -154,6 +190,9 @@ impl LoadGauges {
         let audit_lag = Seconds::default();
         let about = "How long the oldest audit record waits for the disk, in seconds";
         registry.register("audit_lag_seconds", about, audit_lag.clone());
+        let store_answer = Seconds::default();
+        let about = "How long the store took to answer one question just now, in seconds";
+        registry.register("store_answer_seconds", about, store_answer.clone());
         let audit_sync_seconds = Counter::default();
         let about = "Time the disk took to confirm the audit log, in seconds";
         registry.register("audit_sync_seconds", about, audit_sync_seconds.clone());
@@ -177,6 +216,9 @@ impl LoadGauges {
             audit_unsigned,
             audit_signing_fault,
             jail: JailGauges::new(registry),
+            shipping: ShipGauges::new(registry),
+            store_answer,
+            jobs_running,
         }
     }
 
@@ -216,6 +258,11 @@ impl LoadGauges {
         let has_fault = load.signing.fault.is_some();
         self.audit_signing_fault.set(u64::from(has_fault));
         self.jail.set(&load.jail);
+        self.shipping.set(&load.shipping);
+        if let Some(us) = load.store_us {
+            self.store_answer.set(seconds(us));
+        }
+        self.jobs_running.set(load.jobs_running);
     }
 }
 

@@ -83,6 +83,20 @@ pub struct OauthConfig {
 pub struct TelemetryConfig {
     /// The address of a collector that speaks OTLP over HTTP.
     pub otlp_endpoint: Option<String>,
+    /// How a server writes what happens to standard error.
+    pub logs: LogFormat,
+}
+
+crate::words! {
+    /// How a server writes what happens to standard error.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum LogFormat {
+        /// Warnings, as sentences.
+        #[default]
+        Text = "text",
+        /// Warnings and every call, as JSON, one object in a line.
+        Json = "json",
+    }
 }
 
 /// Algorithms with a public key; a secret shared with the issuer is never taken.
@@ -139,9 +153,19 @@ pub(super) struct OauthFile {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TelemetryFile {
     otlp_endpoint: Option<String>,
+    logs: Option<toml::Spanned<String>>,
 }
 
 impl Faults<'_> {
+    pub(super) fn telemetry(&mut self, file: TelemetryFile) -> TelemetryConfig {
+        let mut telemetry = TelemetryConfig {
+            otlp_endpoint: file.otlp_endpoint,
+            ..TelemetryConfig::default()
+        };
+        self.set_word("logs", file.logs, &mut telemetry.logs);
+        telemetry
+    }
+
     pub(super) fn serve(&mut self, file: ServeFile) -> ServeConfig {
         let mut serve = ServeConfig::standard();
         let any = 1..=limits::SERVE_COUNT_MAX;
@@ -230,14 +254,6 @@ impl Faults<'_> {
             algorithms,
             caller_claim: file.caller_claim.unwrap_or_else(|| "sub".to_owned()),
             scopes: file.scopes,
-        }
-    }
-}
-
-impl TelemetryFile {
-    pub(super) fn resolve(self) -> TelemetryConfig {
-        TelemetryConfig {
-            otlp_endpoint: self.otlp_endpoint,
         }
     }
 }

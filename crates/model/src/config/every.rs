@@ -181,7 +181,19 @@ bytes_max = 1048576
 when_full = "refuse"
 heads_file = "a"
 witness = "https://a.example"
+witness_key = "PeterNeumann+18b9780b+BBpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
 witness_of = ["PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"]
+peers_folder = "p"
+anchor_seconds = 9
+anchor_records = 9
+
+[audit.peers.berlin]
+key = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
+url = "https://b.example/witness"
+
+[audit.ship]
+url = "postgres://a@b.example/c"
+password = "SHIP_PASSWORD"
 
 [sandbox]
 workers = 1
@@ -248,6 +260,7 @@ owner = ["admins"]
 
 [telemetry]
 otlp_endpoint = "http://127.0.0.1:1"
+logs = "json"
 
 [[server]]
 name = "files"

@@ -17,7 +17,6 @@ use crate::govern::rules::Rule;
 use crate::govern::trust::{Criteria, Step};
 use crate::network::host_pattern::HostPattern;
 use crate::policy::risk::Level;
-use crate::record::note::NoteKey;
 use crate::word::Word as _;
 
 /// One setting.
@@ -68,22 +67,12 @@ impl Config {
     }
 
     fn rows(&self) -> Vec<(String, String)> {
-        let audit = &self.audit;
         let quoted = |text: &str| toml_text(text);
         let or_nothing = |text: Option<&str>| text.map(quoted).unwrap_or_default();
-        let keep_days = audit.keep_days.map(|days| days.to_string());
         let mut rows = vec![
             ("profile", or_nothing(self.profile.as_deref())),
             ("approvals.ask_from", quoted(self.rules.ask_from.badge())),
             ("rules.shadow", or_nothing(self.shadow.as_deref())),
-            ("audit.durability", quoted(audit.durability.word())),
-            ("audit.arguments", quoted(audit.arguments.word())),
-            ("audit.keep_days", keep_days.unwrap_or_default()),
-            ("audit.bytes_max", audit.bytes_max.to_string()),
-            ("audit.when_full", quoted(audit.when_full.word())),
-            ("audit.heads_file", or_nothing(audit.heads_file.as_deref())),
-            ("audit.witness", or_nothing(audit.witness.as_deref())),
-            ("audit.witness_of", keys(&audit.witness_of)),
             ("codecall.mode", quoted(self.codecall.mode.word())),
             ("codecall.preset", quoted(self.codecall.preset.word())),
             ("codecall.top_k", self.codecall.top_k.to_string()),
@@ -110,6 +99,7 @@ impl Config {
             .collect();
         rows.extend(selection("exposure.include", &exposure.include));
         rows.extend(selection("exposure.exclude", &exposure.exclude));
+        rows.extend(self.audit.rows());
         rows.extend(self.door_rows());
         rows.extend(self.baseline_rows());
         rows.extend(self.governance_rows());
@@ -315,6 +305,7 @@ impl Config {
                 "telemetry.otlp_endpoint",
                 or_nothing(self.telemetry.otlp_endpoint.as_deref()),
             ),
+            ("telemetry.logs", toml_text(self.telemetry.logs.word())),
         ];
         if let Some(oauth) = &self.oauth {
             rows.extend([
@@ -476,11 +467,6 @@ fn lists(key: &str, lists: &Lists) -> Vec<(String, String)> {
         (format!("{key}.deny"), patterns(&lists.deny)),
         (format!("{key}.hosts"), held),
     ]
-}
-
-fn keys(keys: &[NoteKey]) -> String {
-    let words: Vec<_> = keys.iter().map(ToString::to_string).collect();
-    toml_list(words.iter().map(String::as_str))
 }
 
 fn hosts(hosts: &[HostPattern]) -> String {

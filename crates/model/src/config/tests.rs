@@ -30,6 +30,15 @@ fn a_witness_has_an_address_and_keys_are_keys() {
         ("[audit]\nwitness = \"ftp://example.com\"", 2),
         ("[audit]\nwitness = \"nowhere\"", 2),
         ("[audit]\nwitness_of = [\n\"x\"]", 3),
+        (
+            "[audit]\nwitness_key = \"PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW\"",
+            2,
+        ),
+        ("[audit.peers.a]\nurl = \"https://a.example\"", 1),
+        ("[audit.peers.a]\nkey = \"x\"", 2),
+        ("[audit.ship]\nurl = \"https://a.example\"", 2),
+        ("[audit.ship]\nurl = \"postgres://a:b@c.example/d\"", 2),
+        ("[audit]\nanchor_seconds = 0", 2),
     ] {
         let faults = Config::parse(text).expect_err("refused");
         assert_eq!(faults.first().map(|fault| fault.line), Some(line), "{text}");
@@ -215,6 +224,7 @@ fn exposure_access_audit_and_the_rest_are_read() {
             heads_file: Some("/srv/heads".to_owned()),
             witness: Some("https://witness.example.com/ringfence".to_owned()),
             witness_of: vec![KEY.parse().expect("a key")],
+            ..Config::closed().audit
         }
     );
     assert_eq!(config.sandbox.workers, 3);

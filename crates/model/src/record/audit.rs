@@ -4,13 +4,17 @@
 //! An attempt leaves two records: one when it opens, before anything happens, and
 //! one when it closes. Both are links of one chain, so neither can be changed,
 //! dropped or moved unseen. What a person reads as one entry is the two together.
-//! What is done beside calls leaves one record, a notice, in the same chain.
+//! What is done beside calls leaves one record, a notice, in the same chain, and so do
+//! heads of other logs, as anchors.
 
+pub mod anchor;
 pub mod chain;
 mod facts;
 pub mod heads;
+pub mod nodes;
 pub mod notice;
 pub mod proof;
+pub mod seal;
 pub mod spell;
 pub mod walk;
 
@@ -21,6 +25,7 @@ use serde_json::Value;
 
 use crate::caller::Origin;
 
+pub use anchor::Anchor;
 pub use facts::SharedFacts;
 pub use notice::{Act, Notice};
 

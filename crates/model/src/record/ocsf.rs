@@ -43,7 +43,7 @@ impl OcsfEvents {
                 Some(self.call(&opening, &close.closing, record))
             }
             Body::Notice(notice) => Some(self.notice(&notice, record)),
-            Body::Checkpoint(_) => None,
+            Body::Checkpoint(_) | Body::Anchor(_) => None,
         }
     }
 

@@ -8,6 +8,8 @@
 pub(crate) mod head_file;
 /// The key that signs.
 pub(crate) mod key;
+/// Verifying the logs of several nodes together.
+pub(crate) mod nodes;
 /// Verifying a log that was exported.
 pub(crate) mod offline;
 /// Proofs about single records.

@@ -338,7 +338,7 @@ fn read(
                 additions.ends.insert(close.opened, end);
             }
             Ok(Body::Notice(notice)) => additions.notices.push((place, Arc::new(notice))),
-            Ok(Body::Checkpoint(_)) | Err(_) => {}
+            Ok(Body::Checkpoint(_) | Body::Anchor(_)) | Err(_) => {}
         }
         to.head = line.head();
         let held = additions.entries.len() + additions.notices.len();

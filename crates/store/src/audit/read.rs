@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use model::record::audit::chain::{Body, Ending, Record, RecordKind};
 use model::record::audit::proof::{ExportedLine, ExportedLog};
+use model::record::audit::seal::ExportSeal;
 use model::record::audit::{Closing, Status};
 use model::record::note::{NoteKey, SignedNote};
 use rusqlite::types::Value as Column;
@@ -207,7 +208,7 @@ pub(crate) fn after(
             continue;
         }
         match line.record.kind {
-            RecordKind::Open | RecordKind::Checkpoint => continue,
+            RecordKind::Open | RecordKind::Checkpoint | RecordKind::Anchor => continue,
             RecordKind::Notice => {
                 items.push(AuditItem::Notice(notices::entry(&line.record)?));
                 continue;
@@ -271,7 +272,8 @@ pub(crate) fn export(
 
 /// The same with what it takes to check it elsewhere: the key and the newest head first,
 /// then the records that head covers, each with its own proof unless all are exported,
-/// then the history of heads.
+/// then the history of heads. Returns how many records there are, and what the last line
+/// has to seal.
 pub(crate) fn export_proved(
     reader: &AuditReader<'_>,
     filter: &Filter,
@@ -279,7 +281,12 @@ pub(crate) fn export_proved(
     prover: &Prover,
     heads: Vec<SignedNote>,
     each: &mut dyn FnMut(&ExportedLine) -> io::Result<()>,
-) -> Result<u64, StoreError> {
+) -> Result<(u64, ExportSeal), StoreError> {
+    let mut seal = ExportSeal::default();
+    let mut each = |line: ExportedLine| {
+        seal.add(&line);
+        each(&line).map_err(exporting)
+    };
     let checkpoint = reader.log.newest_checkpoint()?;
     let is_covered = |line: &Line| line.record.sequence <= prover.size();
     if !checkpoint.as_ref().is_none_or(is_covered) {
@@ -296,23 +303,23 @@ pub(crate) fn export_proved(
         whole,
         removed: removed.unwrap_or_default(),
     };
-    each(&ExportedLine::Log(Box::new(log))).map_err(exporting)?;
+    each(ExportedLine::Log(Box::new(log)))?;
     let count = export_through(reader, filter, prover.size(), &mut |record| {
         let hashes = match whole {
             true => Vec::new(),
             false => prover.hashes(record)?,
         };
-        each(&ExportedLine::Record(record.clone(), hashes)).map_err(exporting)
+        each(ExportedLine::Record(record.clone(), hashes))
     })?;
     if whole {
         for note in heads {
-            each(&ExportedLine::Head(note.to_string())).map_err(exporting)?;
+            each(ExportedLine::Head(note.to_string()))?;
         }
     }
-    Ok(count)
+    Ok((count, seal))
 }
 
-fn exporting(error: io::Error) -> StoreError {
+pub(crate) fn exporting(error: io::Error) -> StoreError {
     StoreError::Export(Arc::new(error))
 }
 
@@ -390,7 +397,7 @@ fn entries(log: &LogSnapshot, places: &[Places]) -> Result<Vec<AuditEntry>, Stor
     Ok(entries)
 }
 
-fn entry(open: &Record, close: Option<&Record>) -> Result<AuditEntry, StoreError> {
+pub(crate) fn entry(open: &Record, close: Option<&Record>) -> Result<AuditEntry, StoreError> {
     let Ok(Body::<Closing>::Open(opening)) = open.read() else {
         return Err(damaged(
             open.sequence,

@@ -15,6 +15,7 @@ use crate::audit::evidence::tree_file::TreeHashes;
 use crate::audit::index::RecordPlace;
 use crate::audit::log::LockWait;
 use crate::audit::log::snapshot::{LogSnapshot, believable};
+use crate::audit::shipped;
 use crate::audit::write::chain::ChainWriter;
 use crate::clock::now_ms;
 use crate::error::StoreError;
@@ -101,7 +102,11 @@ impl Removal {
         let snapshot = chain.snapshot()?;
         let last = match self.last {
             Some(last) => last,
-            None => last_to_remove(chain, &snapshot, &self.rule)?.min(covered),
+            None => {
+                let acknowledged = shipped::read(chain.folder())?.unwrap_or(u64::MAX);
+                let last = last_to_remove(chain, &snapshot, &self.rule)?;
+                last.min(covered).min(acknowledged)
+            }
         };
         self.last = Some(last);
         remove_through(chain, &snapshot, last)

@@ -67,7 +67,7 @@ impl Tail {
                     tail.end(reader, close.opened, end)?;
                 }
                 Ok(Body::Notice(notice)) => tail.notices.push((here, notice)),
-                Ok(Body::Checkpoint(_)) | Err(_) => {}
+                Ok(Body::Checkpoint(_) | Body::Anchor(_)) | Err(_) => {}
             }
         }
         Ok(tail)

@@ -14,7 +14,7 @@ use serde_json::json;
 use store::gauge::log_read;
 use store::{Audit, Expectation, Filter, FoundEntry, Store, is_signature_sound, verify_export};
 
-use super::{read_head, show_verified, shown_time};
+use super::{nodes, read_head, show_verified, shown_time};
 use crate::arguments::{AuditProve, AuditVerify, AuditWitness};
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
@@ -29,7 +29,7 @@ pub(super) fn expectation(verify: &AuditVerify) -> anyhow::Result<Expectation> {
     }
     Ok(Expectation {
         head: verify.head.as_deref().map(read_head).transpose()?,
-        key: verify.against.key.as_deref().map(read_key).transpose()?,
+        key: only_key(verify)?,
         checkpoints,
     })
 }
@@ -39,6 +39,9 @@ pub(super) fn run_elsewhere(
     verify: &AuditVerify,
     printer: &mut Printer,
 ) -> anyhow::Result<Option<Exit>> {
+    if !verify.against.nodes.is_empty() {
+        return nodes::run(verify, printer).map(Some);
+    }
     if let Some(path) = &verify.against.file {
         let verified = verify_export(path, &expectation(verify)?)?;
         return show_verified(&verified, printer).map(Some);
@@ -46,8 +49,8 @@ pub(super) fn run_elsewhere(
     let Some(path) = &verify.against.proof else {
         return Ok(None);
     };
-    let key = verify.against.key.as_deref().context("name a key")?;
-    check_proofs(path, &read_key(key)?, printer).map(Some)
+    let key = only_key(verify)?.context("name a key")?;
+    check_proofs(path, &key, printer).map(Some)
 }
 
 fn check_proofs(path: &Path, key: &NoteKey, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -166,7 +169,11 @@ pub(super) fn run_witness(
     let trust = TlsTrust::system(config.network.ca_file.map(|path| home.join(path)));
     let fetch = outbound::client("URL", address, &trust)?;
     store.audit().sign()?;
-    let shown = wiring::witness::show(store.audit(), &fetch, address);
+    let key = match &witness.witness_key {
+        Some(key) => Some(read_key(key)?),
+        None => config.audit.witness_key,
+    };
+    let shown = wiring::witness::show(store.audit(), &fetch, address, key.as_ref());
     let cosigned = wiring::runtime()?.block_on(shown)?;
     let (size, by) = (cosigned.size, one_line(&cosigned.witness));
     match printer.format() {
@@ -283,7 +290,16 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn read_key(text: &str) -> anyhow::Result<NoteKey> {
+/// The key of the one log that is verified.
+fn only_key(verify: &AuditVerify) -> anyhow::Result<Option<NoteKey>> {
+    match verify.against.key.as_slice() {
+        [] => Ok(None),
+        [key] => read_key(key).map(Some),
+        _ => bail!("several keys are for several nodes; name those with `--nodes`"),
+    }
+}
+
+pub(super) fn read_key(text: &str) -> anyhow::Result<NoteKey> {
     text.trim().parse().map_err(anyhow::Error::new)
 }
 

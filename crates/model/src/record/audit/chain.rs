@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::canonical::{self, CanonicalError};
+use crate::record::audit::anchor::Anchor;
 use crate::record::audit::notice::Notice;
 use crate::record::audit::{Closing, Opening, Status};
 use crate::record::tree::TreeHash;
@@ -160,6 +161,8 @@ pub enum RecordKind {
     Checkpoint,
     /// Something was done that is no attempt.
     Notice,
+    /// Heads of other logs were seen.
+    Anchor,
 }
 
 impl RecordKind {
@@ -171,6 +174,7 @@ impl RecordKind {
             RecordKind::Close => "close",
             RecordKind::Checkpoint => "checkpoint",
             RecordKind::Notice => "notice",
+            RecordKind::Anchor => "anchor",
         }
     }
 
@@ -182,6 +186,7 @@ impl RecordKind {
             RecordKind::Close,
             RecordKind::Checkpoint,
             RecordKind::Notice,
+            RecordKind::Anchor,
         ]
         .into_iter()
         .find(|kind| kind.word() == word)
@@ -238,6 +243,13 @@ pub fn write_notice_body(out: &mut Vec<u8>, sequence: u64, part: &str) {
     out.extend_from_slice(br#"{"kind":"notice","notice":"#);
     out.extend_from_slice(part.as_bytes());
     let _ = write!(out, r#","sequence":{sequence}}}"#);
+}
+
+/// Appends the body of an anchor; `part` comes from [`super::spell::anchor`].
+pub fn write_anchor_body(out: &mut Vec<u8>, sequence: u64, part: &str) {
+    out.extend_from_slice(br#"{"anchor":"#);
+    out.extend_from_slice(part.as_bytes());
+    let _ = write!(out, r#","kind":"anchor","sequence":{sequence}}}"#);
 }
 
 #[cfg(test)]
@@ -312,6 +324,8 @@ pub enum Body<C = Closing> {
     Checkpoint(Checkpoint),
     /// Something was done that is no attempt.
     Notice(Notice),
+    /// Heads of other logs were seen.
+    Anchor(Anchor),
 }
 
 /// A close record's body.
@@ -364,6 +378,7 @@ struct Parts<C> {
     closing: Option<C>,
     checkpoint: Option<Checkpoint>,
     notice: Option<Notice>,
+    anchor: Option<Anchor>,
 }
 
 impl Record {
@@ -381,6 +396,7 @@ impl Record {
             RecordKind::Open => parts.opening.map(Body::Open),
             RecordKind::Checkpoint => parts.checkpoint.map(Body::Checkpoint),
             RecordKind::Notice => parts.notice.map(Body::Notice),
+            RecordKind::Anchor => parts.anchor.map(Body::Anchor),
             RecordKind::Close => match (parts.opened, parts.call_id, parts.closing) {
                 (Some(opened), Some(call_id), Some(closing)) => Some(Body::Close(Close {
                     opened,

@@ -91,7 +91,7 @@ impl HeadCheck {
         }
         match body {
             Body::Notice(notice) => self.note(record.sequence, notice),
-            Body::Open(_) | Body::Close(_) | Body::Checkpoint(_) => {}
+            Body::Open(_) | Body::Close(_) | Body::Checkpoint(_) | Body::Anchor(_) => {}
         }
     }
 

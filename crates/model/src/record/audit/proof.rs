@@ -155,6 +155,8 @@ pub enum ExportedLine {
     Record(Record, Vec<TreeHash>),
     /// A signed head, in the order they were signed.
     Head(String),
+    /// The seal over all lines before it.
+    End(String),
 }
 
 impl ExportedLine {
@@ -185,6 +187,10 @@ impl ExportedLine {
                 let head: HeadLine = serde_json::from_str(line).ok()?;
                 Some(ExportedLine::Head(head.note))
             }
+            "end" => {
+                let seal: HeadLine = serde_json::from_str(line).ok()?;
+                Some(ExportedLine::End(seal.note))
+            }
             _ => {
                 let record = serde_json::from_str(line).ok()?;
                 let hashes: Hashes = serde_json::from_str(line).ok()?;
@@ -199,6 +205,7 @@ impl ExportedLine {
         let (kind, value) = match self {
             ExportedLine::Log(log) => ("log", serde_json::to_value(log)),
             ExportedLine::Head(note) => return serde_json::json!({"kind": "head", "note": note}),
+            ExportedLine::End(note) => return serde_json::json!({"kind": "end", "note": note}),
             ExportedLine::Record(record, hashes) => {
                 let mut value = serde_json::to_value(record).unwrap_or_default();
                 if let (Some(object), false) = (value.as_object_mut(), hashes.is_empty()) {

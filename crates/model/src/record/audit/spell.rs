@@ -7,6 +7,7 @@
 //! property holds the result against the general way.
 
 use crate::canonical::{self, CanonicalError, Object};
+use crate::record::audit::anchor::Anchor;
 use crate::record::audit::notice::Notice;
 use crate::record::audit::{
     Closing, Failure, GateRecord, Opening, Shadow, SharedFacts, Timing, ToolFacts,
@@ -125,6 +126,13 @@ fn gate(gate: &GateRecord, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
 /// do.
 pub fn notice(notice: &Notice) -> Result<String, CanonicalError> {
     let value = serde_json::to_value(notice).unwrap_or_default();
+    let bytes = canonical::to_bytes(&value)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The canonical text of an anchor.
+pub fn anchor(anchor: &Anchor) -> Result<String, CanonicalError> {
+    let value = serde_json::to_value(anchor).unwrap_or_default();
     let bytes = canonical::to_bytes(&value)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

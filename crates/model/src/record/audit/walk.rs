@@ -25,6 +25,8 @@ pub struct Verified {
     pub checkpoints: u64,
     /// Notices seen.
     pub notices: u64,
+    /// Anchors seen: records with heads of other logs.
+    pub anchors: u64,
     /// Times records were found to be missing from the end, acknowledged or not.
     pub cuts: u64,
     /// Heads that were signed over the log and kept beside it.
@@ -99,7 +101,7 @@ impl Walk {
     ) -> Walk {
         let start = checkpoint.and_then(|record| match record.read::<Ending>() {
             Ok(Body::Checkpoint(checkpoint)) => Some((place(record), checkpoint)),
-            Ok(Body::Open(_) | Body::Close(_) | Body::Notice(_)) | Err(_) => None,
+            Ok(Body::Open(_) | Body::Close(_) | Body::Notice(_) | Body::Anchor(_)) | Err(_) => None,
         });
         let head = start.as_ref().map_or(Head::START, |(_, it)| it.through);
         let mut kept = start.as_ref().map_or(Vec::new(), |(_, it)| it.kept.clone());
@@ -111,6 +113,7 @@ impl Walk {
                 open: 0,
                 checkpoints: 0,
                 notices: 0,
+                anchors: 0,
                 cuts: 0,
                 heads: 0,
                 signed: 0,
@@ -135,7 +138,7 @@ impl Walk {
         let call_id = match &body {
             Ok(Body::Open(opening)) => Some(opening.call_id.clone()),
             Ok(Body::Close(close)) => Some(close.call_id.clone()),
-            Ok(Body::Checkpoint(_) | Body::Notice(_)) | Err(_) => None,
+            Ok(Body::Checkpoint(_) | Body::Notice(_) | Body::Anchor(_)) | Err(_) => None,
         };
         let checked = match self.check(record, body) {
             Ok(body) => body,
@@ -197,6 +200,7 @@ impl Walk {
             Body::Close(close) => self.close(close).map_err(fault)?,
             Body::Checkpoint(_) => self.found.checkpoints += 1,
             Body::Notice(notice) => self.note(record.sequence, notice),
+            Body::Anchor(_) => self.found.anchors += 1,
         }
         let here = place(record);
         let is_other = |known: Head| known.sequence == here.sequence && known != here;

@@ -8,6 +8,7 @@ use std::path::Path;
 use model::record::audit::chain::{Head, Record, RecordKind};
 use model::record::audit::heads::{HeadCheck, HeadSource};
 use model::record::audit::proof::{ExportedLine, ExportedLog, check_record, signed_head};
+use model::record::audit::seal::{ExportSeal, SealFault};
 use model::record::audit::walk::{Broken, Verified, Walk};
 use model::record::note::{NoteKey, SignedNote, TreeHead};
 
@@ -30,8 +31,11 @@ pub struct Expectation {
 pub fn verify_export(path: &Path, expected: &Expectation) -> Result<Verified, StoreError> {
     let mut first = FirstPass::default();
     for line in lines(path)? {
-        match line? {
+        let line = line?;
+        first.seal.add(&line);
+        match line {
             ExportedLine::Log(log) => first.log = Some(*log),
+            ExportedLine::End(note) => first.end = Some(note),
             ExportedLine::Head(note) => first.heads.push(note),
             ExportedLine::Record(record, _) if record.kind == RecordKind::Checkpoint => {
                 first.checkpoint = Some(record);
@@ -52,9 +56,22 @@ struct FirstPass {
     log: Option<ExportedLog>,
     heads: Vec<String>,
     checkpoint: Option<Record>,
+    seal: ExportSeal,
+    end: Option<String>,
 }
 
 impl FirstPass {
+    /// What is wrong with the end of the export. One without heads has no seal.
+    fn seal_fault(&self, key: Option<&NoteKey>) -> Option<SealFault> {
+        match (&self.log, key) {
+            (Some(_), Some(key)) => {
+                let end = self.end.as_deref();
+                self.seal.check(end, key, &is_sound).err()
+            }
+            (_, _) => None,
+        }
+    }
+
     /// The key that must have signed. An export's own word for it is not enough.
     fn key<'a>(&self, expected: &'a Expectation) -> Result<Option<&'a NoteKey>, StoreError> {
         match (&expected.key, &self.log, expected.checkpoints.is_empty()) {
@@ -108,6 +125,10 @@ fn verify_whole(
         (true, Some(fault)) => Some(fault),
         (true, None) => check.finish().map(|fault| (fault.sequence, fault.what)),
     };
+    let fault = fault.or_else(|| {
+        let next = verified.head.sequence.saturating_add(1);
+        first.seal_fault(key).map(|fault| (next, fault.to_string()))
+    });
     if verified.broken.is_none() {
         verified.broken = fault.map(|(sequence, what)| broken(sequence, what));
     }
@@ -154,8 +175,12 @@ fn verify_some(
             RecordKind::Open => verified.entries += 1,
             RecordKind::Notice => verified.notices += 1,
             RecordKind::Checkpoint => verified.checkpoints += 1,
+            RecordKind::Anchor => verified.anchors += 1,
             RecordKind::Close => {}
         }
+    }
+    if let Some(fault) = first.seal_fault(key) {
+        verified.broken = Some(broken(verified.head.sequence, fault.to_string()));
     }
     Ok(verified)
 }
@@ -204,7 +229,7 @@ fn broken(sequence: u64, what: String) -> Broken {
 }
 
 /// The lines of an export, bounded in length.
-fn lines(
+pub(crate) fn lines(
     path: &Path,
 ) -> Result<impl Iterator<Item = Result<ExportedLine, StoreError>>, StoreError> {
     use std::io::Read as _;

@@ -27,6 +27,9 @@ use crate::limit;
 /// How long records may wait for a head.
 const PACE: Duration = Duration::from_millis(limit::SIGN_MS_MAX);
 
+/// The same when many wait and other nodes anchor heads.
+const HURRIED_PACE: Duration = Duration::from_millis(limit::SIGN_HURRIED_MS_MAX);
+
 /// Signs heads over the log of one home.
 #[derive(Debug)]
 pub(crate) struct Signer {
@@ -48,6 +51,8 @@ struct State {
     fault: Option<StoreError>,
     /// Where the operator keeps a copy of the heads.
     copy: Option<PathBuf>,
+    /// Whether many records are reason enough to sign sooner.
+    is_hurried: bool,
     stop: bool,
 }
 
@@ -91,6 +96,12 @@ impl Signer {
         self.lock().copy = copy;
     }
 
+    /// From now on, many records are reason enough to sign sooner.
+    pub(crate) fn set_hurried(&self, is_hurried: bool) {
+        self.lock().is_hurried = is_hurried;
+        self.wake.notify_one();
+    }
+
     /// Where the operator keeps a copy of the heads.
     pub(crate) fn copy(&self) -> Option<PathBuf> {
         self.lock().copy.clone()
@@ -126,7 +137,12 @@ impl Signer {
         let mut state = self.lock();
         loop {
             let has_more = state.reached > state.tried;
-            let left = last.map_or(Duration::ZERO, |last| PACE.saturating_sub(last.elapsed()));
+            let waiting = state.reached.saturating_sub(state.tried);
+            let pace = match state.is_hurried && waiting >= limit::SIGN_RECORDS_MAX {
+                true => HURRIED_PACE,
+                false => PACE,
+            };
+            let left = last.map_or(Duration::ZERO, |last| pace.saturating_sub(last.elapsed()));
             // After a fault, the end of the process is no reason to try again.
             let is_due = left.is_zero() || (state.stop && state.fault.is_none());
             if has_more && is_due {

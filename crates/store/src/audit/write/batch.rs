@@ -15,7 +15,7 @@ use crate::audit::evidence::signer::Signer;
 use crate::audit::log::{LockWait, disk};
 use crate::audit::retention::Removal;
 use crate::audit::settings::{Durability, Room, StoreSettings};
-use crate::audit::write::chain::{ChainWriter, NewEnd, NewEntry, NewNotice};
+use crate::audit::write::chain::{ChainWriter, NewAnchor, NewEnd, NewEntry, NewNotice};
 use crate::audit::write::queue::{OpenRow, Queue, WriteRequest};
 use crate::audit::write::syncer::Syncer;
 use crate::error::StoreError;
@@ -87,11 +87,15 @@ struct Group {
     closes: Closes,
     /// Synced before they are answered.
     notices: Vec<(NewNotice, NoticeReply)>,
+    anchors: Vec<(NewAnchor, NoticeReply)>,
 }
 
 impl Group {
     fn is_empty(&self) -> bool {
-        self.opens.is_empty() && self.closes.is_empty() && self.notices.is_empty()
+        self.opens.is_empty()
+            && self.closes.is_empty()
+            && self.notices.is_empty()
+            && self.anchors.is_empty()
     }
 }
 
@@ -164,7 +168,7 @@ impl BatchWriter {
         match request {
             WriteRequest::Open(..) => self.open <= limit::AT_ONCE_OPEN_MAX,
             WriteRequest::Close(..) => self.open <= limit::AT_ONCE_OPEN_MAX + 1,
-            WriteRequest::Notice(..) | WriteRequest::Retain(..) => false,
+            WriteRequest::Notice(..) | WriteRequest::Anchor(..) | WriteRequest::Retain(..) => false,
         }
     }
 
@@ -177,7 +181,9 @@ impl BatchWriter {
             match request {
                 WriteRequest::Open(new, reply) => group.opens.push((new, reply)),
                 WriteRequest::Close(end, reply) => group.closes.push((end, reply)),
-                WriteRequest::Notice(..) | WriteRequest::Retain(..) => others.push(request),
+                WriteRequest::Notice(..) | WriteRequest::Anchor(..) | WriteRequest::Retain(..) => {
+                    others.push(request)
+                }
             }
         }
         // On failure the requests go to the writer thread, which can wait and retry.
@@ -212,6 +218,7 @@ impl BatchWriter {
                 WriteRequest::Open(new, reply) => group.opens.push((new, reply)),
                 WriteRequest::Close(end, reply) => group.closes.push((end, reply)),
                 WriteRequest::Notice(new, reply) => group.notices.push((new, reply)),
+                WriteRequest::Anchor(new, reply) => group.anchors.push((new, reply)),
                 WriteRequest::Retain(rule, reply) => {
                     self.removals.push_back(Removal::new(rule, reply));
                 }
@@ -223,6 +230,9 @@ impl BatchWriter {
                 let _ = reply.send(Err(error.clone()));
             }
             for (_, reply) in group.notices.drain(..) {
+                let _ = reply.send(Err(error.clone()));
+            }
+            for (_, reply) in group.anchors.drain(..) {
                 let _ = reply.send(Err(error.clone()));
             }
             // Once more with the ends alone: they need less room, and every opening
@@ -286,6 +296,9 @@ impl BatchWriter {
         for ((_, reply), link) in group.notices.drain(..).zip(written.notices) {
             let _ = reply.send(link);
         }
+        for ((_, reply), link) in group.anchors.drain(..).zip(written.anchors) {
+            let _ = reply.send(link);
+        }
         Ok(())
     }
 
@@ -304,6 +317,13 @@ impl BatchWriter {
                 Err(error) => Err(error),
             });
         }
+        let mut anchors = Vec::with_capacity(group.anchors.len());
+        for (new, _) in &group.anchors {
+            anchors.push(match self.has_room(new.part.len()) {
+                Ok(()) => Ok(link_to(self.chain.anchor(new)?)),
+                Err(error) => Err(error),
+            });
+        }
         let mut places = Vec::with_capacity(group.opens.len());
         for (new, _) in &group.opens {
             places.push(match self.has_room(new.part.len()) {
@@ -316,6 +336,7 @@ impl BatchWriter {
             places,
             links,
             notices,
+            anchors,
         })
     }
 
@@ -391,4 +412,5 @@ struct Written {
     places: Vec<Result<u64, StoreError>>,
     links: Vec<Link>,
     notices: Vec<Result<Link, StoreError>>,
+    anchors: Vec<Result<Link, StoreError>>,
 }

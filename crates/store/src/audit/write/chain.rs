@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use model::record::audit::chain::{self, Checkpoint, Head, RecordKind};
 use model::record::audit::notice::SERVER;
-use model::record::audit::{Act, Notice, Opening, Status, spell};
+use model::record::audit::{Act, Anchor, Notice, Opening, Status, spell};
 use rusqlite::Connection;
 use uuid::Uuid;
 
@@ -65,6 +65,20 @@ impl NewNotice {
         let part = spell::notice(&notice)?;
         let notice = Arc::new(notice);
         Ok(NewNotice { notice, part })
+    }
+}
+
+/// An anchor, to be written.
+#[derive(Debug)]
+pub(crate) struct NewAnchor {
+    /// The canonical anchor.
+    pub(crate) part: String,
+}
+
+impl NewAnchor {
+    pub(crate) fn new(anchor: &Anchor) -> Result<NewAnchor, StoreError> {
+        let part = spell::anchor(anchor)?;
+        Ok(NewAnchor { part })
     }
 }
 
@@ -221,6 +235,15 @@ impl ChainWriter {
         };
         self.group.notice(place, &new.notice);
         Ok(head)
+    }
+
+    /// Adds an anchor. The index has no rows for it.
+    pub(crate) fn anchor(&mut self, new: &NewAnchor) -> Result<Head, StoreError> {
+        let added = self.log.add(RecordKind::Anchor, None, |out, sequence| {
+            chain::write_anchor_body(out, sequence, &new.part);
+            Ok(())
+        })?;
+        Ok(added.0)
     }
 
     /// Adds a checkpoint, as the first record of a new segment.

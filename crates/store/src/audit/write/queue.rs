@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::audit::entry::Link;
 use crate::audit::retention::{Removed, Retention};
-use crate::audit::write::chain::{NewEnd, NewEntry, NewNotice};
+use crate::audit::write::chain::{NewAnchor, NewEnd, NewEntry, NewNotice};
 use crate::clock::now_ms;
 use crate::error::StoreError;
 
@@ -19,6 +19,7 @@ pub(crate) enum WriteRequest {
     Open(NewEntry, oneshot::Sender<Result<OpenRow, StoreError>>),
     Close(NewEnd, Option<oneshot::Sender<Result<Link, StoreError>>>),
     Notice(NewNotice, mpsc::Sender<Result<Link, StoreError>>),
+    Anchor(NewAnchor, mpsc::Sender<Result<Link, StoreError>>),
     Retain(Retention, mpsc::Sender<Result<Removed, StoreError>>),
 }
 
@@ -89,7 +90,10 @@ impl Queue {
             return Err(StoreError::Closed);
         }
         let is_bounded = match request {
-            WriteRequest::Open(..) | WriteRequest::Notice(..) | WriteRequest::Retain(..) => true,
+            WriteRequest::Open(..)
+            | WriteRequest::Notice(..)
+            | WriteRequest::Anchor(..)
+            | WriteRequest::Retain(..) => true,
             WriteRequest::Close(..) => false,
         };
         if is_bounded && state.requests.len() >= self.waiting_max {

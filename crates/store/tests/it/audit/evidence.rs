@@ -523,26 +523,31 @@ fn an_auditor_with_the_export_and_the_key_alone_finds_every_change() {
     let home = signed("auditor");
     let (path, key, lines) = exported(&home, &Filter::default());
     assert_eq!(audited(&path, &key, &lines), None);
-    // One line for the log, 40 records, two heads.
-    assert_eq!(lines.len(), 43);
+    // One line for the log, 40 records, two heads, the seal.
+    assert_eq!(lines.len(), 44);
     // Attack: each line is left out, and each is doubled.
     for index in 1..lines.len() {
         let mut without = lines.clone();
         let left_out = without.remove(index);
         let found = audited(&path, &key, &without);
-        // An older head less is no change of the log; the newest covers all.
-        let is_older_head = index == 41;
-        assert_eq!(
-            found.is_none(),
-            is_older_head || index == 42,
-            "{left_out}: {found:?}"
-        );
+        assert!(found.is_some(), "{left_out}");
         if (1..=40).contains(&index) {
             let mut doubled = lines.clone();
             doubled.insert(index, lines[index].clone());
             assert!(audited(&path, &key, &doubled).is_some(), "{index}");
         }
     }
+    // Attack: the end is cut off together with the newest head: an older log, whole in itself.
+    let cut = [&lines[..21], &lines[41..42]].concat();
+    assert_eq!(
+        audited(&path, &key, &cut).as_deref(),
+        Some("21: the export does not end with its seal: its end was cut off")
+    );
+    let older = [&lines[..21], &lines[41..42], &lines[43..]].concat();
+    assert_eq!(
+        audited(&path, &key, &older).as_deref(),
+        Some("21: the export has 22 lines that do not fit its seal over 43 lines")
+    );
     // Attack: a record is rewritten with all hashes behind it.
     let mut rewritten = lines.clone();
     let mut previous = ChainHash::ZERO;
@@ -605,7 +610,7 @@ fn an_export_of_some_records_carries_a_proof_for_each() {
         ..Filter::default()
     };
     let (path, key, lines) = exported(&home, &filter);
-    assert_eq!(lines.len(), 1 + 4);
+    assert_eq!(lines.len(), 1 + 4 + 1);
     assert_eq!(audited(&path, &key, &lines), None);
     let mut changed = lines.clone();
     changed[2] = changed[2].replace("tool-3", "tool-4");
@@ -615,10 +620,14 @@ fn an_export_of_some_records_carries_a_proof_for_each() {
     for (index, line) in [(1, value.to_string()), (2, lines[1].clone())] {
         let mut changed = lines.clone();
         changed[index] = line;
-        let is_copy = index == 2;
-        // A proved record twice is still proved; a changed proof is not.
-        assert_eq!(audited(&path, &key, &changed).is_none(), is_copy);
+        assert!(audited(&path, &key, &changed).is_some(), "{index}");
     }
+    // Attack: a record less.
+    let without = [&lines[..2], &lines[3..]].concat();
+    assert_eq!(
+        audited(&path, &key, &without).as_deref(),
+        Some("28: the export has 4 lines that do not fit its seal over 5 lines")
+    );
 }
 
 #[test]

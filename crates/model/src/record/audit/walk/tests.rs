@@ -168,7 +168,10 @@ proptest! {
             2 => record.previous = flip(record.previous),
             3 => record.kind = match record.kind {
                 RecordKind::Open => RecordKind::Close,
-                RecordKind::Close | RecordKind::Checkpoint | RecordKind::Notice => RecordKind::Open,
+                RecordKind::Close
+                | RecordKind::Checkpoint
+                | RecordKind::Notice
+                | RecordKind::Anchor => RecordKind::Open,
             },
             _ => record.sequence += 7,
         }

@@ -1,0 +1,141 @@
+//! `ringfence audit verify --nodes` and `audit list --nodes`: the logs of several nodes,
+//! held against each other or in one list.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use engine::SECRETS_FILE;
+use host::secrets::Secrets;
+use model::text::one_line;
+use serde_json::json;
+use store::{Filter, NodePath, VerifiedNodes, verify_nodes};
+
+use super::evidence::read_key;
+use super::show_item;
+use crate::arguments::AuditVerify;
+use crate::output::exit::Exit;
+use crate::output::printer::{Format, Printer, Style};
+use crate::settings;
+use crate::wiring::{self, ship};
+
+/// Verifies the nodes that are named.
+pub(super) fn run(verify: &AuditVerify, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let paths = &verify.against.nodes;
+    let keys = &verify.against.key;
+    if !keys.is_empty() && keys.len() != paths.len() {
+        bail!(
+            "{} nodes and {} keys are named; write one `--key` for each node, in their order",
+            paths.len(),
+            keys.len()
+        );
+    }
+    let mut nodes = Vec::new();
+    for (number, path) in paths.iter().enumerate() {
+        let key = keys.get(number).map(|key| read_key(key)).transpose()?;
+        let path = path.clone();
+        nodes.push(NodePath { path, key });
+    }
+    let verified = verify_nodes(&nodes)?;
+    match printer.format() {
+        Format::Json => show_json(&verified, printer),
+        Format::Human => show(&verified, printer),
+    }
+    Ok(match verified.is_whole() {
+        true => Exit::Done,
+        false => Exit::No,
+    })
+}
+
+/// Lists calls and notices of all nodes, newest first.
+pub(super) fn run_list(
+    home: &Path,
+    filter: &Filter,
+    printer: &mut Printer,
+) -> anyhow::Result<Exit> {
+    let config = engine::registry::read_config(home)?.0;
+    let ship = config.audit.ship;
+    let ship = ship.context("no database is named; set `audit.ship.url`")?;
+    let secrets = Secrets::open(home.join(SECRETS_FILE)).read()?;
+    let environment = settings::environment().over(&secrets);
+    let database = ship::database(&ship, &environment)?;
+    let items = wiring::runtime()?.block_on(database.list(filter))?;
+    match printer.format() {
+        Format::Json => printer.json(&serde_json::to_value(&items)?),
+        Format::Human => {
+            for item in &items {
+                let node = one_line(&item.node);
+                show_item(Some(&node), &item.item, printer);
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn show(verified: &VerifiedNodes, printer: &mut Printer) {
+    for node in &verified.nodes {
+        let name = one_line(&node.name);
+        let line = match &node.verified.broken {
+            None => format!(
+                "{}  {name}  records: {}, anchors: {}, signed: {}",
+                printer.styled(Style::Good, "whole"),
+                node.verified.records,
+                node.verified.anchors,
+                node.verified.signed
+            ),
+            Some(broken) => format!(
+                "{}  {name}  record {}: {}",
+                printer.styled(Style::Bad, "broken"),
+                broken.sequence,
+                one_line(&broken.what)
+            ),
+        };
+        printer.line(&line);
+    }
+    for fault in &verified.found.faults {
+        let word = printer.styled(Style::Bad, "broken");
+        let (name, what) = (one_line(&fault.node), one_line(&fault.what));
+        printer.line(&format!(
+            "{word}  {name}  record {}: {what}",
+            fault.sequence
+        ));
+    }
+    for vouched in &verified.found.vouched {
+        printer.line(&format!(
+            "anchored  {}, up to record {}, by {}",
+            one_line(&vouched.node),
+            vouched.size,
+            one_line(&vouched.by)
+        ));
+    }
+    for name in &verified.found.unchecked {
+        let word = printer.styled(Style::Caution, "unchecked");
+        printer.line(&format!(
+            "{word}  {}: it is anchored, but its log was not given",
+            one_line(name)
+        ));
+    }
+}
+
+fn show_json(verified: &VerifiedNodes, printer: &mut Printer) {
+    let nodes = verified.nodes.iter().map(|node| {
+        json!({
+            "path": node.path.display().to_string(),
+            "log": node.name,
+            "records": node.verified.records,
+            "anchors": node.verified.anchors,
+            "signed": node.verified.signed,
+            "broken": node.verified.broken,
+        })
+    });
+    let faults = verified.found.faults.iter();
+    let faults = faults.map(|it| json!({"log": it.node, "sequence": it.sequence, "what": it.what}));
+    let anchored = verified.found.vouched.iter();
+    let anchored = anchored.map(|it| json!({"log": it.node, "size": it.size, "by": it.by}));
+    printer.json(&json!({
+        "ok": verified.is_whole(),
+        "nodes": nodes.collect::<Vec<_>>(),
+        "faults": faults.collect::<Vec<_>>(),
+        "anchored": anchored.collect::<Vec<_>>(),
+        "unchecked": verified.found.unchecked,
+    }));
+}

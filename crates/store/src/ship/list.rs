@@ -1,0 +1,125 @@
+//! Reading what was shipped: calls and notices of all nodes in one list. A row is shown
+//! only if its hash fits its body; whether the rows are the log of their node is what
+//! `audit verify --nodes` shows.
+
+use model::record::audit::chain::{Record, RecordKind, link};
+use serde::Serialize;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::database::{ShipDatabase, column, hash_of, integer, number, wait_for};
+use crate::audit::entry::{AuditItem, Filter, Rows};
+use crate::audit::{notices, read};
+use crate::error::StoreError;
+use crate::limit;
+
+/// A call or notice of a node.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NodeItem {
+    /// The name of the node's log.
+    pub node: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub item: AuditItem,
+}
+
+const LIST: &str = "
+    SELECT o.node, o.sequence, o.kind, o.previous, o.hash, o.body,
+           c.sequence, c.kind, c.previous, c.hash, c.body
+    FROM audit_records o
+    LEFT JOIN audit_records c
+        ON c.node = o.node AND c.kind = 'close' AND c.opened = o.sequence
+    WHERE o.kind = ANY($1)
+        AND ($2::text IS NULL OR o.tool = $2)
+        AND ($3::text IS NULL OR o.caller = $3)
+        AND ($4::text IS NULL OR c.status = $4)
+        AND ($5::bigint IS NULL OR o.at_ms >= $5)
+        AND ($6::bigint IS NULL OR o.at_ms < $6)
+        AND (NOT $7 OR c.differs)
+    ORDER BY o.at_ms DESC, o.node, o.sequence DESC
+    LIMIT $8";
+
+impl ShipDatabase {
+    /// Calls and notices of all nodes, newest first.
+    pub async fn list(&self, filter: &Filter) -> Result<Vec<NodeItem>, StoreError> {
+        // Filters for calls select no notices.
+        let is_of_calls = filter.tool.is_some() || filter.status.is_some() || filter.differs;
+        let kinds: Vec<&str> = match filter.rows {
+            Rows::Calls => vec![RecordKind::Open.word()],
+            Rows::Notices => vec![RecordKind::Notice.word()],
+            Rows::All if is_of_calls => vec![RecordKind::Open.word()],
+            Rows::All => vec![RecordKind::Open.word(), RecordKind::Notice.word()],
+        };
+        let most = filter.limit.unwrap_or(limit::LIST_MAX).min(limit::LIST_MAX);
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let status = filter.status.map(model::record::audit::Status::word);
+        let values: [&(dyn ToSql + Sync); 8] = [
+            &kinds,
+            &filter.tool,
+            &filter.caller,
+            &status,
+            &filter.since_ms,
+            &filter.until_ms,
+            &filter.differs,
+            &most,
+        ];
+        let client = self.client().await?;
+        let rows = wait_for("list what was shipped", client.get()?.query(LIST, &values)).await?;
+        rows.iter().map(item).collect()
+    }
+
+    /// Records of a node behind a sequence, oldest first.
+    pub async fn records(&self, node: &str, after: u64) -> Result<Vec<Record>, StoreError> {
+        let client = self.client().await?;
+        let sql = "SELECT node, sequence, kind, previous, hash, body FROM audit_records
+                   WHERE node = $1 AND sequence > $2 ORDER BY sequence LIMIT $3";
+        let most = i64::try_from(limit::SHIP_RECORDS_MAX).unwrap_or(i64::MAX);
+        let values: [&(dyn ToSql + Sync); 3] = [&node, &integer(after), &most];
+        let rows = wait_for("read what was shipped", client.get()?.query(sql, &values)).await?;
+        rows.iter().map(|row| record(row, 1)).collect()
+    }
+}
+
+fn item(row: &Row) -> Result<NodeItem, StoreError> {
+    let node: String = column(row, 0)?;
+    let first = sound(record(row, 1)?)?;
+    let closed: Option<i64> = column(row, 6)?;
+    let item = match first.kind {
+        RecordKind::Notice => AuditItem::Notice(notices::entry(&first)?),
+        RecordKind::Open | RecordKind::Close | RecordKind::Checkpoint | RecordKind::Anchor => {
+            let close = closed.map(|_| record(row, 6).and_then(sound));
+            let entry = read::entry(&first, close.transpose()?.as_ref())?;
+            AuditItem::Call(Box::new(entry))
+        }
+    };
+    Ok(NodeItem { node, item })
+}
+
+/// The record whose columns begin at an index.
+fn record(row: &Row, begin: usize) -> Result<Record, StoreError> {
+    let sequence = number(column(row, begin)?);
+    let kind: String = column(row, begin + 1)?;
+    let previous: Vec<u8> = column(row, begin + 2)?;
+    let hash: Vec<u8> = column(row, begin + 3)?;
+    let kind = RecordKind::of_word(&kind).ok_or_else(|| StoreError::Damaged {
+        sequence,
+        what: "it is of no known kind".to_owned(),
+    })?;
+    Ok(Record {
+        sequence,
+        kind,
+        previous: hash_of(&previous)?,
+        hash: hash_of(&hash)?,
+        body: column(row, begin + 4)?,
+    })
+}
+
+fn sound(record: Record) -> Result<Record, StoreError> {
+    match link(&record.previous, &record.body) == record.hash {
+        true => Ok(record),
+        false => Err(StoreError::Damaged {
+            sequence: record.sequence,
+            what: "its hash does not fit its body in the database".to_owned(),
+        }),
+    }
+}
