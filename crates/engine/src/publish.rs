@@ -228,8 +228,9 @@ impl Engine {
                 self.notice(notice.about(name).detail("digest", &digest))?;
             }
             let publications = self.store().publications();
-            publications.publish(name, &digest, now_ms())?;
+            // The text comes first: other nodes read it as soon as it is published.
             publications.keep_text(name, &digest, &tool.usable.document.to_text())?;
+            publications.publish(name, &digest, now_ms())?;
         }
         Ok(passed)
     }

@@ -28,8 +28,10 @@ mod doors;
 mod govern;
 mod names;
 mod progressive;
+mod sandbox;
 mod servers;
 mod shown;
+mod store;
 mod toolbox;
 mod trust;
 
@@ -39,11 +41,13 @@ pub use connections::{ConnectionConfig, ConnectionKind, ConnectionTls};
 pub use doors::{LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig};
 pub use names::{ExpectedNames, KnownNames, NameKind, NameUse, kinds_in, names_in};
 pub use progressive::ProgressiveConfig;
+pub use sandbox::{SandboxConfig, WorkerSharing};
 pub use servers::{
     ServerCommand, ServerConfig, ServerEra, ServerGrant, ServerNetwork, ServerOAuth, ServerSandbox,
     ServerSharing, ServerTransport, ServerUrl, is_server_name,
 };
 pub use shown::{Setting, SettingSource};
+pub use store::{STORE_PASSWORD, StoreConfig};
 pub use toolbox::{ToolboxCategory, ToolboxConfig};
 
 /// What the operator set.
@@ -79,6 +83,8 @@ pub struct Config {
     pub calls: CallsConfig,
     /// What is written down, and how surely.
     pub audit: AuditConfig,
+    /// Where decisions are kept.
+    pub store: StoreConfig,
     /// The worker processes.
     pub sandbox: SandboxConfig,
     /// Scripts that call tools.
@@ -173,30 +179,6 @@ crate::words! {
     }
 }
 
-/// The worker processes.
-///
-/// Defaults: two workers, shared by all callers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SandboxConfig {
-    /// Worker processes kept ready.
-    pub workers: u64,
-    /// How long one is shared.
-    pub sharing: WorkerSharing,
-}
-
-crate::words! {
-    /// How long a worker process is shared.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum WorkerSharing {
-        /// By all calls.
-        Shared = "shared",
-        /// By the calls of one caller.
-        PerCaller = "per-caller",
-        /// Not at all.
-        PerCall = "per-call",
-    }
-}
-
 /// Where tools find files.
 ///
 /// Defaults: `workspace` in the home folder, one for all callers, 1 GiB.
@@ -248,10 +230,8 @@ impl Config {
                 witness: None,
                 witness_of: Vec::new(),
             },
-            sandbox: SandboxConfig {
-                workers: limits::WORKERS_DEFAULT,
-                sharing: WorkerSharing::Shared,
-            },
+            store: StoreConfig::standard(),
+            sandbox: SandboxConfig::standard(),
             codecall: CodecallConfig::standard(),
             progressive: ProgressiveConfig::default(),
             outdated: Vec::new(),
@@ -321,7 +301,8 @@ struct ConfigFile {
     calls: CallsFile,
     approvals: doors::ApprovalsFile,
     audit: AuditFile,
-    sandbox: SandboxFile,
+    store: store::StoreFile,
+    sandbox: sandbox::SandboxFile,
     codecall: codecall::CodecallFile,
     progressive: Option<progressive::ProgressiveFile>,
     /// The name of `progressive` before.
@@ -370,13 +351,6 @@ struct AuditFile {
     heads_file: Option<String>,
     witness: Option<toml::Spanned<String>>,
     witness_of: Vec<toml::Spanned<String>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct SandboxFile {
-    workers: Option<toml::Spanned<u64>>,
-    sharing: Option<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -452,10 +426,8 @@ impl ConfigFile {
         config.oauth = self.oauth.map(|file| faults.oauth(file));
         config.telemetry = self.telemetry.resolve();
         faults.audit(self.audit, &mut config.audit);
-        let sandbox = &mut config.sandbox;
-        faults.set_word("sharing", self.sandbox.sharing, &mut sandbox.sharing);
-        let workers = faults.read_number("workers", self.sandbox.workers, 1..=limits::WORKERS_MAX);
-        sandbox.workers = workers.unwrap_or(sandbox.workers);
+        config.store = faults.store(self.store);
+        config.sandbox = faults.sandbox(self.sandbox);
         config.codecall = faults.codecall(self.codecall);
         config.progressive =
             faults.progressive(self.progressive, self.disclosure, &mut config.outdated);

@@ -18,6 +18,12 @@ mod home;
 pub mod limit;
 /// A parallel map for short pieces of work.
 pub mod parallel;
+/// A Postgres that several homes share.
+mod postgres;
+/// What an operator does with a shared store.
+pub mod shared;
+/// Statements for both databases.
+mod sql;
 /// The store of one home: opens all parts and ends their threads.
 mod store;
 /// What is kept in tables of the database.
@@ -39,6 +45,8 @@ pub use audit::settings::{Durability, Room, StoreSettings};
 pub use audit::write::queue::OpenRow;
 pub use error::StoreError;
 pub use home::settings;
+pub use postgres::address::{SecretReader, set_secret_reader};
+pub use postgres::schema::SchemaStatus;
 pub use store::{Store, StoreStatus};
 pub use tables::approvals::{Approval, Approvals};
 pub use tables::callers::CallerRecords;

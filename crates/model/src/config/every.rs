@@ -183,6 +183,13 @@ heads_file = "a"
 witness = "https://a.example"
 witness_of = ["PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"]
 
+[store]
+url = "postgres://a@b.example/c"
+password = "A"
+ca_file = "a"
+connections = 9
+strict = true
+
 [sandbox]
 workers = 1
 sharing = "per-call"

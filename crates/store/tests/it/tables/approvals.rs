@@ -7,7 +7,10 @@ use model::policy::risk::Level;
 use store::approvals::{AskResult, Claim, FoundApproval, GivenAnswer, Listing, WaitingPlace};
 use store::{Approval, Store};
 
-use crate::scratch::Home;
+use super::Home;
+
+/// How both databases spell it.
+const FALSE: &str = "false";
 
 const NOW: i64 = 1_000_000;
 const LATER: i64 = NOW + 600_000;
@@ -209,7 +212,6 @@ fn sql_cannot_use_an_approval_twice() {
             .is_some()
     );
     assert!(approvals.revoke("revoked", NOW + 2).unwrap());
-    let connection = rusqlite::Connection::open(home.path.join("ringfence.db")).unwrap();
     for sql in [
         "UPDATE approvals SET state = 'approved' WHERE id = 'used'",
         "UPDATE approvals SET state = 'pending' WHERE id = 'used'",
@@ -222,7 +224,7 @@ fn sql_cannot_use_an_approval_twice() {
         "UPDATE approvals SET caller = 'other'",
         "UPDATE approvals SET state = 'maybe'",
     ] {
-        assert!(connection.execute_batch(sql).is_err(), "{sql}");
+        assert!(home.try_sql(sql).is_err(), "{sql}");
     }
 }
 
@@ -247,9 +249,10 @@ fn questions_are_bounded_and_old_ones_are_deleted() {
                answered_ms, answered_by, channel, own_client)
              SELECT '{state}-' || {caller} || '-' || n, '{state}', 'inbox', {asked_ms} + n, {LATER},
                '{state}-' || {caller} || '-' || n, 't',
-               'c', 't', {caller}, 0, 'L3', '[]', 'p', '{{}}',
-               iif('{state}' = 'pending', NULL, 'once'), iif('{state}' = 'pending', NULL, 1),
-               'owner', 'inbox', 0 FROM n"
+               'c', 't', {caller}, {FALSE}, 'L3', '[]', 'p', '{{}}',
+               CASE WHEN '{state}' = 'pending' THEN NULL ELSE 'once' END,
+               CASE WHEN '{state}' = 'pending' THEN NULL ELSE 1 END,
+               'owner', 'inbox', {FALSE} FROM n"
         ));
     };
     copy(own_max - 1, "pending", "'caller-0'", NOW);
