@@ -62,21 +62,23 @@ impl Cluster {
         }
         let cluster = Arc::new(Cluster::open(address)?);
         schema::prepare(&cluster.pool)?;
+        // Only now: it reads tables that were not there before.
+        let watch = Watch::new(&cluster.pool, &cluster.news);
+        cluster.pool.runtime().spawn(watch.run());
         open.retain(|_, cluster| cluster.strong_count() > 0);
         open.insert(home, Arc::downgrade(&cluster));
         Ok(Some(cluster))
     }
 
-    /// Connects, and leaves the schema as it is.
+    /// Connects, leaves the schema as it is, and watches nothing.
     pub(crate) fn open(address: Address) -> Result<Cluster, StoreError> {
         let (driver, runtime) = start_driver()?;
         let is_strict = address.is_strict();
-        let pool = Arc::new(Pool::new(address, runtime.clone()));
+        let pool = Arc::new(Pool::new(address, runtime));
         // Says at once why there is no way to the database.
         let reached = pool.with(|session| session.run_script("SELECT 1"));
         reached.map_err(StoreError::sql("open the shared store"))?;
         let news = Arc::new(News::new(is_strict));
-        runtime.spawn(Watch::new(&pool, &news).run());
         Ok(Cluster {
             pool,
             news,

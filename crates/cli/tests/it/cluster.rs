@@ -15,7 +15,12 @@ use crate::run::scratch;
 use crate::serve::{META, command, first_line, send, terminate};
 
 #[path = "../../../host/tests/lab/postgres.rs"]
-#[expect(dead_code, reason = "these tests use a part of it")]
+#[expect(
+    dead_code,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "these tests use a part of it"
+)]
 mod postgres;
 
 /// A server of a home.

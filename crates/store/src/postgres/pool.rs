@@ -47,6 +47,10 @@ impl Pool {
         &self.address
     }
 
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
     /// Works with a free session, or with a new one if there may be another.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&Session) -> sql::Result<T>) -> sql::Result<T> {
         let session = self.session()?;

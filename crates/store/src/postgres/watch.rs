@@ -200,28 +200,30 @@ impl Watch {
         let poll = Duration::from_millis(limit::SHARED_POLL_MS);
         let mut round: u64 = 0;
         loop {
-            let Some(news) = self.news.upgrade() else {
+            let (Some(news), Some(pool)) = (self.news.upgrade(), self.pool.upgrade()) else {
                 return Ok(());
             };
-            match timeout(wait, ask(client, &news, round)).await {
+            match timeout(wait, ask(client, (&news, &pool), round)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return Err(causes(&error)),
                 Err(_) => return Err(format!("no answer within {} ms", wait.as_millis())),
             }
-            drop(news);
-            match self.pool.upgrade() {
-                Some(pool) => pool.set_up(),
-                None => return Ok(()),
-            }
+            drop((news, pool));
             let _ = timeout(poll, self.heard.notified()).await;
             round += 1;
         }
     }
 }
 
-async fn ask(client: &Client, news: &News, round: u64) -> Result<(), tokio_postgres::Error> {
+async fn ask(
+    client: &Client,
+    (news, pool): (&News, &Pool),
+    round: u64,
+) -> Result<(), tokio_postgres::Error> {
     let asked = Instant::now();
     let rows = client.query(READ_VERSIONS, &[]).await?;
+    // First the way is open, then the news says so.
+    pool.set_up();
     if let Some(row) = rows.first() {
         news.keep_versions(row, asked)?;
     }

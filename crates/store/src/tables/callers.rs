@@ -256,7 +256,7 @@ impl CallerRecords {
             )?;
             transaction.execute(
                 "DELETE FROM feedback WHERE caller = ?1 AND rowid NOT IN
-                 (SELECT rowid FROM feedback WHERE caller = ?1 ORDER BY at_ms DESC LIMIT ?2)",
+                 (SELECT rowid FROM feedback WHERE caller = ?1 ORDER BY at_ms DESC, rowid DESC LIMIT ?2)",
                 values![name, bound(limits::TRUST_FEEDBACK_MAX)],
             )?;
             Ok((false, true))
@@ -266,7 +266,7 @@ impl CallerRecords {
     /// The feedback on a caller, newest first.
     pub fn feedback(&self, name: &str) -> Result<Vec<FeedbackRow>, StoreError> {
         let sql = "SELECT at_ms, score, category, note, by FROM feedback
-                   WHERE caller = ?1 ORDER BY at_ms DESC LIMIT ?2";
+                   WHERE caller = ?1 ORDER BY at_ms DESC, rowid DESC LIMIT ?2";
         let most = bound(limits::TRUST_FEEDBACK_MAX);
         self.tables.read(READING, |tables| {
             tables.query(sql, values![folded(name), most], |row| {

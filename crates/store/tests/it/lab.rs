@@ -14,7 +14,11 @@ use tokio_postgres::{Config, NoTls};
 use crate::scratch::{Home, wait_on_io};
 
 #[path = "../../../host/tests/lab/postgres.rs"]
-#[expect(dead_code, reason = "these tests use a part of it")]
+#[expect(
+    dead_code,
+    clippy::expect_used,
+    reason = "these tests use a part of it"
+)]
 pub(crate) mod postgres;
 
 /// A database that nodes share.
@@ -31,14 +35,14 @@ impl SharedHome {
         store::set_secret_reader(|_, _| Ok(Some(postgres::PASSWORD.to_owned())));
         let database = postgres::database_name();
         run("postgres", &format!("CREATE DATABASE {database}")).unwrap();
-        let shared = SharedHome {
+        let mut shared = SharedHome {
             path: PathBuf::new(),
             database,
             nodes: Mutex::default(),
             opened: AtomicUsize::new(0),
         };
-        let path = shared.node(name);
-        SharedHome { path, ..shared }
+        shared.path = shared.node(name);
+        shared
     }
 
     /// The home of another node.

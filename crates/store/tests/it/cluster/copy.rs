@@ -67,6 +67,12 @@ fn fill(home: &Path) {
         };
         store.callers().add_feedback("Ann", &said).unwrap();
     }
+    fill_the_rest(&store);
+    drop(store);
+    fill_keys(home);
+}
+
+fn fill_the_rest(store: &Store) {
     store.approvals().ask(&question(), 1_000).unwrap();
     let yes = GivenAnswer {
         scope: Some(ApprovalScope::Once),
@@ -117,7 +123,9 @@ fn fill(home: &Path) {
         expires_ms: 9_000,
     };
     store.people().begin(&session, 1).unwrap();
-    drop(store);
+}
+
+fn fill_keys(home: &Path) {
     let keys = Keys::open(home).unwrap();
     for (number, name) in [(1, "ada"), (2, "eve")] {
         let id = key::id([number; key::ID_BYTES]);
