@@ -25,6 +25,7 @@ const BENCHES: &[(&str, &[&str])] = &[
     ("sql", &["sql"]),
     ("sandbox", &["cell", "pages", "pool"]),
     ("store", &["audit"]),
+    ("shared", &["shared"]),
     ("engine", &["call", "govern"]),
     ("mcp", &["mcp"]),
     ("bridge", &["bridge"]),

@@ -343,3 +343,52 @@ fn the_bytes_that_wait_are_bounded() {
         assert_eq!(ask(&name, &name, bytes), expected, "{name}");
     }
 }
+
+/// Every change fails once just before it is kept: nothing of it is there, and the next try
+/// does all of it.
+#[test]
+fn a_change_that_fails_leaves_nothing() {
+    use store::approvals::ApprovalChange;
+    let home = Home::new("approvals-fail");
+    let store = home.store();
+    let approvals = store.approvals();
+    let refused = |step, what: &dyn Fn() -> bool| {
+        approvals.fail(Some(step));
+        assert!(what(), "{step:?} fails");
+        approvals.fail(None);
+    };
+    let first = question("a1", "ann", "b1");
+    refused(ApprovalChange::Ask, &|| approvals.ask(&first, NOW).is_err());
+    assert_eq!(approvals.get("a1").unwrap(), None);
+    let mut shown = first.clone();
+    shown.place = WaitingPlace::Client;
+    assert_eq!(asked(&store, &shown), AskResult::Written);
+    let place = WaitingPlace::Inbox;
+    refused(ApprovalChange::Wait, &|| {
+        approvals.wait_at("a1", place, NOW).is_err()
+    });
+    let kept = approvals.get("a1").unwrap().unwrap();
+    assert_eq!(kept.place, WaitingPlace::Client);
+    approvals.wait_at("a1", place, NOW).unwrap();
+    let given = yes(ApprovalScope::Once, "owner");
+    let answer = || approvals.answer("a1", ApprovalState::Approved, &given, Some(LATER));
+    refused(ApprovalChange::Answer, &|| answer().is_err());
+    let kept = approvals.get("a1").unwrap().unwrap();
+    assert_eq!(kept.state, ApprovalState::Pending);
+    assert!(answer().unwrap());
+    let wanted = claim("b1", "ann");
+    refused(ApprovalChange::Claim, &|| {
+        approvals.claim(&wanted, NOW + 2).is_err()
+    });
+    refused(ApprovalChange::Take, &|| {
+        approvals.claim_one("a1", &wanted, NOW + 2).is_err()
+    });
+    refused(ApprovalChange::Revoke, &|| {
+        approvals.revoke("a1", NOW + 2).is_err()
+    });
+    refused(ApprovalChange::EndSession, &|| {
+        approvals.end_session("session").is_err()
+    });
+    let used = approvals.claim(&wanted, NOW + 2).unwrap().unwrap();
+    assert_eq!((used.state, used.uses), (ApprovalState::Used, 1));
+}
