@@ -83,6 +83,11 @@ impl News {
         self.of(kind).fetch_max(version, Ordering::AcqRel);
     }
 
+    /// Nothing is known any more: the database does not answer.
+    fn forget(&self) {
+        lock(&self.known).read_at = None;
+    }
+
     fn of(&self, kind: NewsKind) -> &AtomicU64 {
         let [publications, callers, keys] = &self.versions;
         match kind {
@@ -142,6 +147,15 @@ fn lease_seconds() -> f64 {
     limit::SHARED_LEASE_S as f64
 }
 
+/// Wakes the watch: when the database says something, and when the connection ends.
+struct Heard(Arc<Notify>);
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
 /// Keeps the news.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -172,6 +186,9 @@ impl Watch {
             };
             pool.set_down(why);
             drop(pool);
+            if let Some(news) = self.news.upgrade() {
+                news.forget();
+            }
             tokio::time::sleep(pause).await;
         }
     }
@@ -181,10 +198,10 @@ impl Watch {
     }
 
     async fn connect(&self, address: &Address) -> Result<Client, String> {
-        let heard = Arc::clone(&self.heard);
+        let heard = Heard(Arc::clone(&self.heard));
         let listener = move |message: AsyncMessage| {
             if matches!(message, AsyncMessage::Notification(_)) {
-                heard.notify_one();
+                heard.0.notify_one();
             }
         };
         let runtime = Handle::current();
