@@ -192,6 +192,45 @@ fn what_one_node_decides_holds_on_the_other() {
     assert!(!status.contains(postgres::PASSWORD), "{status}");
 }
 
+/// A call waits on A, a person approves on B, and the call runs on A.
+#[test]
+fn an_answer_on_one_node_reaches_the_call_on_the_other() {
+    let settings = "\n[approvals]\nautomation = \"L2\"\nwait_seconds = 20\n\n\
+        [[rule]]\nid = \"ask\"\neffect = \"ask\"\n";
+    let nodes = Nodes::new("cluster-ask", settings);
+    let (a, b) = (
+        nodes.serve("a", &["--no-auth"]),
+        nodes.serve("b", &["--no-auth"]),
+    );
+    let address = a.address.clone();
+    let waiting =
+        std::thread::spawn(move || call(&address, None, "countWords", r#"{"text":"a b"}"#));
+    let mut id = String::new();
+    soon("the question is in the inbox of B", || {
+        let listed = run(&b.home, &["approvals", "list", "--json"]);
+        let json = listed.split_once("--- stdout\n").unwrap().1;
+        let json: Value = serde_json::from_str(json).unwrap();
+        let first = json.as_array().and_then(|all| all.first());
+        let found = first
+            .and_then(|first| first.get("id"))
+            .and_then(Value::as_str);
+        id = found.unwrap_or_default().to_owned();
+        !id.is_empty()
+    });
+    let words = [
+        "approvals",
+        "approve",
+        &id,
+        "--automation",
+        "--scope",
+        "once",
+    ];
+    let approved = run(&b.home, &words);
+    assert!(approved.starts_with("exit 0"), "{approved}");
+    let answer = waiting.join().unwrap();
+    assert!(ran(&answer), "{answer}");
+}
+
 /// Thirty units for sixty calls on both nodes: thirty run.
 #[test]
 fn a_limit_holds_over_both_nodes() {

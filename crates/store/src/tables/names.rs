@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::StoreError;
 use crate::home::database_file;
 use crate::postgres::Cluster;
+use crate::postgres::address::Address;
 use crate::sql::{Executor, values};
 
 /// How long to wait for a process that writes.
@@ -24,7 +25,8 @@ pub fn callers(home: &Path, count_max: usize) -> Result<BTreeSet<String>, StoreE
         let sql = "SELECT name FROM keys UNION SELECT shown FROM callers LIMIT ?1";
         executor.query(sql, values![count_max], |row| row.get(0))
     };
-    let names: Vec<String> = if let Some(cluster) = Cluster::of(home)? {
+    let names: Vec<String> = if let Some(address) = Address::of(home)? {
+        let cluster = Cluster::open(address)?;
         let pool = cluster.pool();
         pool.with(|session| read(Executor::Postgres(session)))
             .map_err(fail)?
