@@ -8,8 +8,6 @@ use std::sync::Arc;
 
 use model::canonical::CanonicalError;
 
-use crate::sql::SqlError;
-
 /// Why the store could not do what it was asked.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
@@ -268,4 +266,28 @@ pub(crate) fn causes(error: &dyn Error) -> String {
         source = cause.source();
     }
     words
+}
+
+/// What became of a statement.
+pub(crate) type SqlResult<T> = std::result::Result<T, SqlError>;
+
+/// Why a statement failed.
+#[derive(Debug)]
+pub(crate) enum SqlError {
+    /// SQLite says no.
+    Sqlite(rusqlite::Error),
+    /// Postgres says no.
+    Postgres(tokio_postgres::Error),
+    /// Postgres does not answer.
+    Unavailable(String),
+    /// Postgres did not confirm the change: it may have been made.
+    InDoubt(String),
+    /// A row holds what no version of this program writes.
+    Unknown(String),
+}
+
+impl From<rusqlite::Error> for SqlError {
+    fn from(error: rusqlite::Error) -> SqlError {
+        SqlError::Sqlite(error)
+    }
 }

@@ -8,8 +8,6 @@ pub(crate) mod database;
 pub(crate) mod files;
 /// The last audit record, remembered in the database.
 pub(crate) mod mark;
-/// Which other processes are alive, in the home or in the cluster.
-pub(crate) mod peers;
 /// Refuses a home that other users can write to.
 pub(crate) mod permission;
 /// Which processes of the home are alive.

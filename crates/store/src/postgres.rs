@@ -29,7 +29,7 @@ use tokio::sync::oneshot;
 
 use crate::error::StoreError;
 use crate::postgres::address::Address;
-use crate::postgres::pool::Pool;
+use crate::postgres::pool::SessionPool;
 use crate::postgres::watch::{News, Watch};
 
 /// The clusters that this process has open, by home: its parts share connections.
@@ -38,7 +38,7 @@ static OPEN: Mutex<BTreeMap<PathBuf, Weak<Cluster>>> = Mutex::new(BTreeMap::new(
 /// A Postgres that several homes share.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    pool: Arc<Pool>,
+    pool: Arc<SessionPool>,
     news: Arc<News>,
     /// Dropped to end the thread that drives the connections.
     _driver: oneshot::Sender<()>,
@@ -74,7 +74,7 @@ impl Cluster {
     pub(crate) fn open(address: Address) -> Result<Cluster, StoreError> {
         let (driver, runtime) = start_driver()?;
         let is_strict = address.is_strict();
-        let pool = Arc::new(Pool::new(address, runtime));
+        let pool = Arc::new(SessionPool::new(address, runtime));
         // Says at once why there is no way to the database.
         let reached = pool.with(|session| session.run_script("SELECT 1"));
         reached.map_err(StoreError::sql("open the shared store"))?;
@@ -86,7 +86,7 @@ impl Cluster {
         })
     }
 
-    pub(crate) fn pool(&self) -> &Pool {
+    pub(crate) fn pool(&self) -> &SessionPool {
         &self.pool
     }
 

@@ -4,38 +4,19 @@
 //!
 //! Parameters are `?1`, `?2`; for Postgres they become `$1`, `$2`.
 
+/// Which other processes are alive, in the home or in the cluster.
+pub(crate) mod peers;
 /// Where the rows of a table are, and how a change begins and ends.
 pub(crate) mod tables;
+/// Versions that every call checks, of the home or of the cluster.
+pub(crate) mod version;
 
 use std::fmt;
 
 use tokio_postgres::types::{FromSqlOwned, ToSql as PostgresValue};
 
+pub(crate) use crate::error::{SqlError, SqlResult as Result};
 use crate::postgres::session::Session;
-
-/// What became of a statement.
-pub(crate) type Result<T> = std::result::Result<T, SqlError>;
-
-/// Why a statement failed.
-#[derive(Debug)]
-pub(crate) enum SqlError {
-    /// SQLite says no.
-    Sqlite(rusqlite::Error),
-    /// Postgres says no.
-    Postgres(tokio_postgres::Error),
-    /// Postgres does not answer.
-    Unavailable(String),
-    /// Postgres did not confirm the change: it may have been made.
-    InDoubt(String),
-    /// A row holds what no version of this program writes.
-    Unknown(String),
-}
-
-impl From<rusqlite::Error> for SqlError {
-    fn from(error: rusqlite::Error) -> SqlError {
-        SqlError::Sqlite(error)
-    }
-}
 
 /// A word that is not one of a closed set is an error, never a default (invariant 8).
 pub(crate) fn unknown(what: impl fmt::Display) -> SqlError {

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use model::sync::lock;
 use tokio::runtime::Handle;
 
+use crate::error::{SqlError, SqlResult};
 use crate::limit;
 use crate::postgres::address::Address;
 use crate::postgres::park::wait_until;
 use crate::postgres::session::Session;
-use crate::sql::{self, SqlError};
 
 /// Sessions with one database.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct SessionPool {
     address: Address,
     runtime: Handle,
     state: Mutex<PoolState>,
@@ -32,9 +32,9 @@ struct PoolState {
     why_down: String,
 }
 
-impl Pool {
-    pub(super) fn new(address: Address, runtime: Handle) -> Pool {
-        Pool {
+impl SessionPool {
+    pub(super) fn new(address: Address, runtime: Handle) -> SessionPool {
+        SessionPool {
             address,
             runtime,
             state: Mutex::default(),
@@ -52,7 +52,7 @@ impl Pool {
     }
 
     /// Works with a free session, or with a new one if there may be another.
-    pub(crate) fn with<T>(&self, work: impl FnOnce(&Session) -> sql::Result<T>) -> sql::Result<T> {
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&Session) -> SqlResult<T>) -> SqlResult<T> {
         let session = self.session()?;
         session.start_clock();
         let done = work(&session);
@@ -60,7 +60,7 @@ impl Pool {
         done
     }
 
-    fn session(&self) -> sql::Result<Session> {
+    fn session(&self) -> SqlResult<Session> {
         let until = Instant::now() + Duration::from_millis(limit::SHARED_WAIT_MS_MAX);
         let mut state = lock(&self.state);
         loop {
@@ -87,7 +87,7 @@ impl Pool {
         }
     }
 
-    fn make(&self) -> sql::Result<Session> {
+    fn make(&self) -> SqlResult<Session> {
         let until = Instant::now() + Duration::from_millis(limit::SHARED_CONNECT_MS_MAX);
         let address = self.address.clone();
         let runtime = self.runtime.clone();

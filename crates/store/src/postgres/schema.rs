@@ -2,11 +2,13 @@
 //! number on a program can still work with the tables after it, so that two versions run
 //! side by side while nodes are upgraded one by one. Whoever is too old is refused.
 
-use crate::error::StoreError;
+use tokio_postgres::Row;
+
+use crate::error::{SqlError, SqlResult, StoreError};
 use crate::postgres::Cluster;
 use crate::postgres::address::Address;
-use crate::postgres::pool::Pool;
-use crate::sql::{self, Executor, values};
+use crate::postgres::pool::SessionPool;
+use crate::postgres::session::Session;
 
 /// One change of the tables.
 struct SchemaStep {
@@ -60,7 +62,7 @@ fn known() -> i64 {
 const PREPARING: &str = "prepare the shared store";
 
 /// Brings the schema up to date, unless that would stop other nodes that run now.
-pub(super) fn prepare(pool: &Pool) -> Result<(), StoreError> {
+pub(super) fn prepare(pool: &SessionPool) -> Result<(), StoreError> {
     let status = step_up(pool, false)?;
     match (
         status.usable_from > status.known,
@@ -92,20 +94,19 @@ pub(crate) fn migrate(address: Address) -> Result<SchemaStatus, StoreError> {
 }
 
 /// What is there; nothing is changed.
-pub(crate) fn look(pool: &Pool) -> Result<SchemaStatus, StoreError> {
+pub(crate) fn look(pool: &SessionPool) -> Result<SchemaStatus, StoreError> {
     let looked = pool.with(|session| {
-        let executor = Executor::Postgres(session);
         let sql = "SELECT count(*) FROM pg_catalog.pg_tables \
                    WHERE tablename = 'schema_version' AND schemaname = current_schema()";
-        match executor.number(sql, values![])? {
+        match session.number(sql, &[])? {
             0 => Ok(status(None)),
-            _ => read(executor),
+            _ => read(session),
         }
     });
     looked.map_err(StoreError::sql(PREPARING))
 }
 
-fn newer(pool: &Pool, status: SchemaStatus) -> StoreError {
+fn newer(pool: &SessionPool, status: SchemaStatus) -> StoreError {
     StoreError::Newer {
         path: pool.address().shown().into(),
         found: status.found,
@@ -114,10 +115,10 @@ fn newer(pool: &Pool, status: SchemaStatus) -> StoreError {
 }
 
 /// Makes the missing steps. Without `force` not those that would stop others.
-fn step_up(pool: &Pool, force: bool) -> Result<SchemaStatus, StoreError> {
+fn step_up(pool: &SessionPool, force: bool) -> Result<SchemaStatus, StoreError> {
     let stepped = pool.with(|session| {
-        session.in_transaction(BEGIN, |executor| {
-            let found = read(executor)?;
+        session.in_transaction(BEGIN, |session| {
+            let found = read(session)?;
             let may = force || found.found == 0 || !found.cuts_off();
             if found.found >= found.known || !may {
                 return Ok(found);
@@ -128,21 +129,24 @@ fn step_up(pool: &Pool, force: bool) -> Result<SchemaStatus, StoreError> {
                 session.run_script(step.sql)?;
                 usable_from = usable_from.max(step.usable_from);
             }
-            executor.execute(
+            session.execute(
                 "INSERT INTO schema_version VALUES (1, ?1, ?2)
                  ON CONFLICT (one) DO UPDATE SET version = ?1, usable_from = ?2",
-                values![found.known, usable_from],
+                &[&found.known, &usable_from],
             )?;
-            read(executor)
+            read(session)
         })
     });
     stepped.map_err(StoreError::sql(PREPARING))
 }
 
-fn read(executor: Executor<'_>) -> sql::Result<SchemaStatus> {
-    let sql = "SELECT version, usable_from FROM schema_version";
-    let found = executor.query_first(sql, values![], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(status(found))
+fn read(session: &Session) -> SqlResult<SchemaStatus> {
+    let rows = session.query("SELECT version, usable_from FROM schema_version", &[])?;
+    let both = |row: &Row| -> Result<(i64, i64), tokio_postgres::Error> {
+        Ok((row.try_get(0)?, row.try_get(1)?))
+    };
+    let found = rows.first().map(both).transpose();
+    Ok(status(found.map_err(SqlError::Postgres)?))
 }
 
 fn status(found: Option<(i64, i64)>) -> SchemaStatus {

@@ -10,10 +10,9 @@ use tokio::task::AbortHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
-use crate::error::causes;
+use crate::error::{SqlError, SqlResult, causes};
 use crate::limit;
 use crate::postgres::park::wait_until;
-use crate::sql::{self, Executor, SqlError};
 
 /// One connection, used by one thread at a time.
 #[derive(Debug)]
@@ -53,19 +52,27 @@ impl Session {
         self.until.set(Instant::now() + wait);
     }
 
-    pub(crate) fn execute(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> sql::Result<usize> {
+    pub(crate) fn execute(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> SqlResult<usize> {
         let statement = self.prepared(sql)?;
         let changed = self.wait(self.client.execute(&statement, values))?;
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
-    pub(crate) fn query(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> sql::Result<Vec<Row>> {
+    pub(crate) fn query(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> SqlResult<Vec<Row>> {
         let statement = self.prepared(sql)?;
         self.wait(self.client.query(&statement, values))
     }
 
+    /// A single number, such as a count.
+    pub(crate) fn number(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> SqlResult<i64> {
+        let rows = self.query(sql, values)?;
+        let missing = || SqlError::Unknown("a row is missing".to_owned());
+        let row = rows.first().ok_or_else(missing)?;
+        row.try_get(0).map_err(SqlError::Postgres)
+    }
+
     /// Several statements without parameters.
-    pub(crate) fn run_script(&self, script: &str) -> sql::Result<()> {
+    pub(crate) fn run_script(&self, script: &str) -> SqlResult<()> {
         self.wait(self.client.batch_execute(script))
     }
 
@@ -74,10 +81,10 @@ impl Session {
     pub(crate) fn in_transaction<T>(
         &self,
         begin: &str,
-        work: impl FnOnce(Executor<'_>) -> sql::Result<T>,
-    ) -> sql::Result<T> {
+        work: impl FnOnce(&Session) -> SqlResult<T>,
+    ) -> SqlResult<T> {
         let begun = self.run_script(begin);
-        let done = begun.and_then(|()| work(Executor::Postgres(self)));
+        let done = begun.and_then(|()| work(self));
         match done {
             Ok(done) => match self.run_script("COMMIT") {
                 Ok(()) => Ok(done),
@@ -94,7 +101,7 @@ impl Session {
     }
 
     /// A statement is prepared once for each connection.
-    fn prepared(&self, sql: &str) -> sql::Result<Statement> {
+    fn prepared(&self, sql: &str) -> SqlResult<Statement> {
         if let Some(statement) = self.statements.borrow().get(sql) {
             return Ok(statement.clone());
         }
@@ -110,7 +117,7 @@ impl Session {
     fn wait<T>(
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> sql::Result<T> {
+    ) -> SqlResult<T> {
         match wait_until(self.until.get(), answer) {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error)) if error.as_db_error().is_some() && !self.client.is_closed() => {

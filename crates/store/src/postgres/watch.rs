@@ -13,11 +13,10 @@ use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Client, Row};
 
 use crate::clock;
-use crate::error::{StoreError, causes};
+use crate::error::{SqlError, StoreError, causes};
 use crate::limit;
 use crate::postgres::address::Address;
-use crate::postgres::pool::Pool;
-use crate::sql::{self, Executor, SqlError, values};
+use crate::postgres::pool::SessionPool;
 
 /// What changes by versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +60,7 @@ impl News {
 
     /// A version that is at most a second old, or as new as this question if the settings
     /// say `strict`.
-    pub(crate) fn version(&self, kind: NewsKind, pool: &Pool) -> Result<u64, StoreError> {
+    pub(crate) fn version(&self, kind: NewsKind, pool: &SessionPool) -> Result<u64, StoreError> {
         let age_max = Duration::from_millis(limit::SHARED_NEWS_MS_MAX);
         let read_at = lock(&self.known).read_at;
         if self.is_strict || read_at.is_none_or(|at| at.elapsed() > age_max) {
@@ -108,28 +107,20 @@ impl News {
     }
 
     /// Takes part: from now on this process has a lease.
-    pub(crate) fn join(&self, process: &Arc<str>, pool: &Pool) -> Result<(), StoreError> {
-        let joined = pool.with(|session| {
-            Executor::Postgres(session).execute(RENEW, values![&**process, lease_seconds()])
-        });
+    pub(crate) fn join(&self, process: &Arc<str>, pool: &SessionPool) -> Result<(), StoreError> {
+        let joined = pool.with(|session| session.execute(RENEW, &[&&**process, &lease_seconds()]));
         joined.map_err(StoreError::sql("join the cluster"))?;
         lock(&self.known).own.push(Arc::clone(process));
         Ok(())
     }
 
     /// Takes part no more. If that cannot be written, the lease expires.
-    pub(crate) fn leave(&self, process: &str, pool: &Pool) {
+    pub(crate) fn leave(&self, process: &str, pool: &SessionPool) {
         lock(&self.known).own.retain(|own| **own != *process);
         let _ = pool.with(|session| {
             let sql = "DELETE FROM processes WHERE id = ?1";
-            Executor::Postgres(session).execute(sql, values![process])
+            session.execute(sql, &[&process])
         });
-    }
-
-    /// Whether the lease of a process is over.
-    pub(crate) fn is_dead(&self, executor: Executor<'_>, process: &str) -> sql::Result<bool> {
-        let sql = "SELECT count(*) FROM processes WHERE id = ?1 AND expires > clock_timestamp()";
-        Ok(executor.number(sql, values![process])? == 0)
     }
 }
 
@@ -159,13 +150,13 @@ impl Drop for Heard {
 /// Keeps the news.
 #[derive(Debug)]
 pub(super) struct Watch {
-    pool: Weak<Pool>,
+    pool: Weak<SessionPool>,
     news: Weak<News>,
     heard: Arc<Notify>,
 }
 
 impl Watch {
-    pub(super) fn new(pool: &Arc<Pool>, news: &Arc<News>) -> Watch {
+    pub(super) fn new(pool: &Arc<SessionPool>, news: &Arc<News>) -> Watch {
         Watch {
             pool: Arc::downgrade(pool),
             news: Arc::downgrade(news),
@@ -234,7 +225,7 @@ impl Watch {
 
 async fn ask(
     client: &Client,
-    (news, pool): (&News, &Pool),
+    (news, pool): (&News, &SessionPool),
     round: u64,
 ) -> Result<(), tokio_postgres::Error> {
     let asked = Instant::now();

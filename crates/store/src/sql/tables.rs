@@ -107,7 +107,9 @@ impl Tables {
             Tables::Shared(cluster) => {
                 let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
                 let pool = cluster.pool();
-                let done = pool.with(|session| session.in_transaction(begin, work));
+                let done = pool.with(|session| {
+                    session.in_transaction(begin, |session| work(Executor::Postgres(session)))
+                });
                 done.map_err(fail)
             }
         }
@@ -133,7 +135,9 @@ impl Tables {
             }
             Tables::Shared(cluster) => {
                 let (pool, begin) = (cluster.pool(), writers.begin());
-                let done = pool.with(|session| session.in_transaction(&begin, work));
+                let done = pool.with(|session| {
+                    session.in_transaction(&begin, |session| work(Executor::Postgres(session)))
+                });
                 done.map_err(fail)
             }
         }

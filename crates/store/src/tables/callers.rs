@@ -14,8 +14,8 @@ use model::limits;
 use model::word::Word as _;
 
 use crate::error::StoreError;
-use crate::home::counter::VersionCounter;
 use crate::sql::tables::{LockedTable, Tables, Writers};
+use crate::sql::version::VersionCounter;
 use crate::sql::{self, Executor, SqlRow, SqlValue, unknown, values};
 
 const READING: &str = "read the callers";

@@ -9,8 +9,8 @@ use model::word::Word as _;
 
 use crate::error::StoreError;
 use crate::home::database::{from_integer, to_integer};
-use crate::home::peers::Peers;
 use crate::limit;
+use crate::sql::peers::Peers;
 use crate::sql::tables::{LockedTable, Tables, Writers};
 use crate::sql::{self, Executor, SqlRow, unknown, values};
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use model::record::audit::Failure;
 
 use crate::error::StoreError;
-use crate::home::counter::VersionCounter;
 use crate::sql::tables::{LockedTable, Tables, Writers};
+use crate::sql::version::VersionCounter;
 use crate::sql::{self, Executor, SqlRow, values};
 
 mod servers;

@@ -11,7 +11,7 @@ use model::limits;
 use model::sync::lock;
 
 use crate::error::StoreError;
-use crate::home::peers::Peers;
+use crate::sql::peers::Peers;
 use crate::sql::tables::{LockedTable, Tables, Writers};
 use crate::sql::{self, Executor, SqlRow, unknown, values};
 #[cfg(feature = "testing")]

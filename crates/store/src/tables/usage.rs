@@ -11,7 +11,7 @@ use model::limits;
 
 use crate::error::StoreError;
 use crate::home::database::to_integer;
-use crate::home::peers::Peers;
+use crate::sql::peers::Peers;
 use crate::sql::tables::{Tables, Writers};
 use crate::sql::{self, Executor, unknown, values};
 

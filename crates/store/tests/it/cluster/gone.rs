@@ -177,9 +177,11 @@ fn a_cut_connection_gives_nothing_twice() {
     let stores = [open(&here.path), open(&there.path)];
     let key = [("few".to_owned(), "ann".to_owned())];
     let given = std::sync::atomic::AtomicUsize::new(0);
+    let tried = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for number in 0..16_usize {
-            let (store, key, given) = (&stores[number % 2], &key, &given);
+            let (store, key) = (&stores[number % 2], &key);
+            let (given, tried) = (&given, &tried);
             scope.spawn(move || {
                 for _ in 0..20 {
                     let entered = store.usage().change(key, 0, |tallies| {
@@ -209,14 +211,16 @@ fn a_cut_connection_gives_nothing_twice() {
                         tallies.extend(held.into_iter().map(|(_, tally)| tally));
                         (spent, entered.is_ok())
                     });
+                    tried.fetch_add(1, Ordering::SeqCst);
                     if matches!(entered, Ok(Some((_, true)))) {
                         given.fetch_add(1, Ordering::SeqCst);
                     }
                 }
             });
         }
-        for _ in 0..5 {
-            std::thread::sleep(Duration::from_millis(60));
+        // Cut again and again while they work, each time after some more tries.
+        for cut in 1..=5 {
+            until("they try", || tried.load(Ordering::SeqCst) >= cut * 50);
             proxy.set(REFUSE);
             proxy.set(FORWARD);
         }
