@@ -28,6 +28,7 @@ const BENCHES: &[(&str, &[&str])] = &[
     ("sandbox", &["cell", "pages", "pool"]),
     ("store", &["audit"]),
     ("evidence", &["evidence"]),
+    ("shared", &["shared"]),
     ("engine", &["call", "govern"]),
     ("mcp", &["mcp"]),
     ("bridge", &["bridge"]),

@@ -28,9 +28,11 @@ mod secrets;
 mod servers;
 /// The scripts that shells load to complete words.
 mod shell;
+mod store;
 mod trust;
 mod wrap;
 
+pub(crate) use self::store::{StoreArguments, StoreCommand};
 pub(crate) use approvals::{
     ApprovalsApprove, ApprovalsArguments, ApprovalsCommand, ApprovalsList, ApprovalsShow,
     ApprovalsWatch, ScopeWord,
@@ -117,6 +119,8 @@ pub(crate) enum Command {
     Policy(Policy),
     /// Create, list and revoke the keys of callers
     Keys(KeysArguments),
+    /// Show, migrate and copy the store that nodes share
+    Store(StoreArguments),
     /// List, pause and resume callers
     Callers(CallersArguments),
     /// Explain a caller's trust level, and rate its work
@@ -633,6 +637,7 @@ impl CommandLine {
             Command::Explain(explain) => &explain.common.home,
             Command::Policy(policy) => policy.home(),
             Command::Keys(keys) => keys.home(),
+            Command::Store(store) => store.home(),
             Command::Callers(callers) => callers.home(),
             Command::Trust(trust) => trust.home(),
             Command::Connect(connect) => &connect.home,

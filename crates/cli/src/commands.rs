@@ -48,6 +48,8 @@ pub(crate) mod serve;
 pub(crate) mod servers;
 /// `ringfence stdio`: MCP over standard input and output.
 pub(crate) mod stdio;
+/// `ringfence store`: where decisions are kept.
+pub(crate) mod store;
 /// `ringfence studio`: a code for the page for people.
 pub(crate) mod studio;
 /// `ringfence test`: runs tools with their test values.

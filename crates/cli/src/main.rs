@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     if let Some(code) = engine::worker_main() {
         return code;
     }
+    store::set_secret_reader(settings::store_secret);
     let arguments = match CommandLine::read() {
         Ok(arguments) => arguments,
         Err(error) => return arguments::explain(&error),
@@ -71,6 +72,7 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Explain(explain) => explain::run(explain, printer),
         Command::Policy(policy) => policy::run(policy, printer),
         Command::Keys(keys) => keys::run(keys, printer),
+        Command::Store(arguments) => commands::store::run(arguments, printer),
         Command::Callers(callers) => callers::run(callers, printer),
         Command::Trust(trust) => trust::run(trust, printer),
         Command::Connect(connect) => connect::run(connect, printer),

@@ -112,6 +112,13 @@ pub(crate) fn with_secrets(
     }
 }
 
+/// The secret of a home with this name: in the environment, among the credentials of the
+/// service manager, or in the secrets file.
+pub(crate) fn store_secret(home: &Path, name: &str) -> Result<Option<String>, String> {
+    let all = with_secrets(Some(home), environment()).map_err(|error| format!("{error:#}"))?;
+    Ok(all.get(name).map(str::to_owned))
+}
+
 /// The home folder: the argument, the variable, the platform's data folder.
 pub(crate) fn home(argument: Option<&Path>) -> Option<PathBuf> {
     let from_variable = || variable(HOME).map(PathBuf::from);

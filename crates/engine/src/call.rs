@@ -173,6 +173,9 @@ async fn check_caller(
     request: &CallRequest,
     now: Arc<Snapshot>,
 ) -> (Arc<Snapshot>, GateResult<()>) {
+    if let Err(fault) = engine.store().reach() {
+        return (now, Err(unreached(engine, &fault)));
+    }
     let book = engine.callers_book();
     let mut passed = match book.check(&now, request).await {
         Ok(passed) if request.purpose == CallPurpose::Call => passed,
@@ -190,6 +193,14 @@ async fn check_caller(
         }
         Err(why) => (now, Err(book.unavailable(&why))),
     }
+}
+
+/// The refusal of a call while the store that nodes share does not answer.
+fn unreached(engine: &Engine, fault: &StoreError) -> CallRefusal {
+    engine.alarm(&causes(fault));
+    let message = "the shared store does not answer; the call did not run, try again later";
+    let error = CallError::passing(Reason::StoreUnavailable, message);
+    CallRefusal::new(error).noted(causes(fault))
 }
 
 /// Step 8: has a person agreed, and does what they agreed to still hold? A person may

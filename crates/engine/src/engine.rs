@@ -310,6 +310,9 @@ impl Engine {
     /// Whether a call could run now. Otherwise the first thing in its way, in words
     /// that are safe to publish: the alarm has the details.
     pub async fn ready(&self, pool_wait: Duration) -> Result<(), &'static str> {
+        if self.store.reach().is_err() {
+            return Err("the shared store does not answer");
+        }
         if self.store.ready().is_err() || self.store.audit().head().is_err() {
             return Err("the audit cannot be written");
         }

@@ -212,16 +212,14 @@ impl Engine {
 
     /// Raises or clears the draft flag in the file.
     pub(crate) fn mark(&self, tool: &Tool, draft: bool) -> Result<(), EngineError> {
-        let mut document = tool.usable.document.clone();
-        if document.draft == Some(draft) {
+        if tool.usable.document.draft == Some(draft) {
             return Ok(());
         }
         let Some(stem) = &tool.file else {
             return Ok(());
         };
-        document.set_draft(draft);
-        document.set_tool_safety(tool.usable.safety().clone());
-        self.registry().folder().write(stem, &document.to_text())?;
+        let text = marked(tool, draft);
+        self.registry().folder().write(stem, &text)?;
         Ok(())
     }
 
@@ -461,6 +459,16 @@ fn template(name: &str) -> String {
 }}
 "#
     )
+}
+
+/// The text of a tool that says whether it is a draft.
+pub(crate) fn marked(tool: &Tool, draft: bool) -> String {
+    let mut document = tool.usable.document.clone();
+    if document.draft != Some(draft) {
+        document.set_draft(draft);
+        document.set_tool_safety(tool.usable.safety().clone());
+    }
+    document.to_text()
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use store::Pass;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::gates::unconsented;
+use crate::life::marked;
 use crate::request::{CallPurpose, CallRequest, CallTarget};
 use crate::tool::ToolState;
 use store::clock::now_ms;
@@ -248,8 +249,9 @@ impl Engine {
                 self.notice(notice.about(name).detail("digest", &digest))?;
             }
             let publications = self.store().publications();
+            // The text comes first: other nodes read it as soon as it is published.
+            publications.keep_text(name, &digest, &marked(&tool, false))?;
             publications.publish(name, &digest, now_ms())?;
-            publications.keep_text(name, &digest, &tool.usable.document.to_text())?;
         }
         Ok(passed)
     }

@@ -5,6 +5,8 @@
 //! gates before have let it in and before a person is asked; it holds its place
 //! until it ends, however it ends, and gives its units back if it never ran.
 
+use std::time::Duration;
+
 use model::config::Config;
 use model::govern::access::quota::{
     self, DailyUnits, LimitExceeded, LimitUsage, LimitedCall, RateLimit, RetryAfter, UsedLimit,
@@ -263,31 +265,76 @@ impl QuotaHold {
     /// The call is over.
     pub(crate) async fn release(mut self, alarm: &Alarm) {
         let leaving = self.leaving();
-        let left = tokio::task::spawn_blocking(leaving).await;
+        let first = leaving.clone();
+        let left = tokio::task::spawn_blocking(move || first.leave()).await;
         let why = match left {
             Ok(Ok(())) => return,
-            Ok(Err(why)) => why,
+            Ok(Err(fault)) => {
+                let why = causes(&fault);
+                if is_undone(&fault) {
+                    tokio::spawn(leaving.leave_later());
+                }
+                why
+            }
             Err(_) => TASK_PANICKED.to_owned(),
         };
-        // It counts as running until this process ends, which is on the safe side.
+        // It counts as running until that is written or this process ends, which is on the
+        // safe side.
         alarm.raise(&format!("the end of a call could not be counted: {why}"));
     }
 
-    fn leaving(&mut self) -> impl FnOnce() -> Result<(), String> + Send + use<> {
+    fn leaving(&mut self) -> Leaving {
         self.is_over = true;
-        let (store, keys) = (self.store.clone(), std::mem::take(&mut self.keys));
-        let (at_ms, units_back) = (self.at_ms, if self.has_run { 0 } else { self.units });
-        move || {
-            let usage = store.usage();
-            let left = usage.change(&keys, at_ms, |tallies| {
-                for tally in tallies {
-                    tally.leave(usage.process(), at_ms, units_back);
-                }
-            });
-            left.map(|_| ()).map_err(|fault| causes(&fault))
+        Leaving {
+            store: self.store.clone(),
+            keys: std::mem::take(&mut self.keys),
+            at_ms: self.at_ms,
+            units_back: if self.has_run { 0 } else { self.units },
         }
     }
 }
+
+/// A call that is over and still counts as running.
+#[derive(Clone, Debug)]
+struct Leaving {
+    store: Store,
+    keys: Vec<UsageKey>,
+    at_ms: u64,
+    units_back: u64,
+}
+
+impl Leaving {
+    fn leave(&self) -> Result<(), StoreError> {
+        let usage = self.store.usage();
+        let left = usage.change(&self.keys, self.at_ms, |tallies| {
+            for tally in tallies {
+                tally.leave(usage.process(), self.at_ms, self.units_back);
+            }
+        });
+        left.map(drop)
+    }
+
+    /// Tries again until the shared store answers. If it did not confirm, the call may have
+    /// left, and trying again could free another call's place.
+    async fn leave_later(self) {
+        loop {
+            tokio::time::sleep(LEAVE_AGAIN_AFTER).await;
+            let again = self.clone();
+            let left = tokio::task::spawn_blocking(move || again.leave()).await;
+            if !matches!(left, Ok(Err(fault)) if is_undone(&fault)) {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether nothing was changed, and will not be.
+fn is_undone(fault: &StoreError) -> bool {
+    matches!(fault, StoreError::Unavailable { .. })
+}
+
+/// The pause before the end of a call is counted again.
+const LEAVE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Drop for QuotaHold {
     /// The task of the call is gone: cancelled with its door, or panicking.
@@ -298,10 +345,10 @@ impl Drop for QuotaHold {
         let leaving = self.leaving();
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
-                runtime.spawn_blocking(leaving);
+                runtime.spawn_blocking(move || leaving.leave());
             }
             Err(_) => {
-                let _ = leaving();
+                let _ = leaving.leave();
             }
         }
     }

@@ -169,7 +169,9 @@ impl Registry {
         let news = self.folder.news();
         let is_other = news.files || self.has_earned_news(&latest) || self.has_other_keys(&latest);
         let is_settled = latest.standing_version != u64::MAX && !latest.is_owing;
-        if !is_other && !news.publications && news.covers_publications && is_settled {
+        // Changes of other nodes are in no file of this home.
+        let is_covered = news.covers_publications && !self.store.is_shared();
+        if !is_other && !news.publications && is_covered && is_settled {
             return Arc::clone(&latest.snapshot);
         }
         let version = self.store.publications().version();
@@ -178,7 +180,9 @@ impl Registry {
             return Arc::clone(&latest.snapshot);
         }
         // Publishing is the most frequent change, and reads no file.
-        let only_standing = !is_other && is_settled && latest.snapshot.shadow.is_none();
+        // Another node may have published what no file here holds.
+        let is_own = !is_other && is_settled && !self.store.is_shared();
+        let only_standing = is_own && latest.snapshot.shadow.is_none();
         let taken = match only_standing {
             true => self.stood_again(&latest.snapshot),
             false => self.again(&mut latest),

@@ -31,6 +31,7 @@ mod progressive;
 mod sandbox;
 mod servers;
 mod shown;
+mod store;
 mod studio;
 mod toolbox;
 mod trust;
@@ -50,6 +51,7 @@ pub use servers::{
     ServerSharing, ServerTransport, ServerUrl, is_server_name,
 };
 pub use shown::{Setting, SettingSource};
+pub use store::{STORE_PASSWORD, StoreConfig};
 pub use studio::{CodePrinting, StudioConfig, StudioOauth};
 pub use toolbox::{ToolboxCategory, ToolboxConfig};
 
@@ -86,6 +88,8 @@ pub struct Config {
     pub calls: CallsConfig,
     /// What is written down, and how surely.
     pub audit: AuditConfig,
+    /// Where decisions are kept.
+    pub store: StoreConfig,
     /// The worker processes, and the jail.
     pub sandbox: SandboxConfig,
     /// Scripts that call tools.
@@ -168,6 +172,7 @@ impl Config {
             trust: TrustConfig::standard(),
             calls: CallsConfig::default(),
             audit: AuditConfig::standard(),
+            store: StoreConfig::standard(),
             sandbox: SandboxConfig::standard(),
             codecall: CodecallConfig::standard(),
             progressive: ProgressiveConfig::default(),
@@ -239,6 +244,7 @@ struct ConfigFile {
     calls: doors::CallsFile,
     approvals: doors::ApprovalsFile,
     audit: audit::AuditFile,
+    store: store::StoreFile,
     sandbox: sandbox::SandboxFile,
     codecall: codecall::CodecallFile,
     progressive: Option<progressive::ProgressiveFile>,
@@ -347,6 +353,7 @@ impl ConfigFile {
         config.studio = faults.studio(self.studio, issuer);
         config.telemetry = faults.telemetry(self.telemetry);
         config.audit = faults.audit(self.audit);
+        config.store = faults.store(self.store);
         config.sandbox = faults.sandbox(self.sandbox);
         config.codecall = faults.codecall(self.codecall);
         config.progressive =

@@ -160,6 +160,10 @@ limits! {
     WORKERS_DEFAULT: u64 = 2;
     /// Worker processes an operator may ask for.
     WORKERS_MAX: u64 = 256;
+    /// Connections to a shared store.
+    STORE_CONNECTIONS_DEFAULT: u64 = 16;
+    /// Connections to a shared store that an operator may allow.
+    STORE_CONNECTIONS_MAX: u64 = 200;
     /// Tools one query finds by default.
     SEARCH_TOP_DEFAULT: u64 = 10;
     /// Tools one query finds.

@@ -261,6 +261,8 @@ reasons! {
         "The statement does more than the tool, the session or the connection allows. Nothing was changed.";
     SqlTimeout, "sql.timeout",
         "The statement took too long, or waited for another writer, and was stopped. Nothing of it was kept.";
+    StoreUnavailable, "store.unavailable",
+        "The database that several nodes share does not answer, so nothing runs. The operator sees why; try again later.";
     ToolDraft, "tool.draft",
         "The tool has not earned its Local Pass, or was edited since. Publish it.";
     ToolNotExposed, "tool.not_exposed",

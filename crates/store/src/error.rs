@@ -86,6 +86,36 @@ pub enum StoreError {
         /// Why.
         why: String,
     },
+    /// The shared store did not confirm a change: it may have been made.
+    #[error("cannot {doing}: the shared store did not confirm it: {why}")]
+    InDoubt {
+        /// What was tried, as in "cannot … ".
+        doing: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// The shared store says no.
+    #[error("cannot {doing}: the shared store says: {why}")]
+    Shared {
+        /// What was tried, as in "cannot … ".
+        doing: &'static str,
+        /// What it says.
+        why: String,
+    },
+    /// The settings do not lead to a shared store that can be used.
+    #[error("the shared store cannot be used: {why}")]
+    Address {
+        /// Why.
+        why: String,
+    },
+    /// A row of the store holds what no version of this program writes.
+    #[error("cannot {doing}: {what}")]
+    Unknown {
+        /// What was tried, as in "cannot … ".
+        doing: &'static str,
+        /// What it holds.
+        what: String,
+    },
     /// Too many requests wait.
     #[error("more than {queue_max} audit records are waiting to be written")]
     QueueFull {
@@ -206,10 +236,58 @@ impl StoreError {
             }
         }
     }
+
+    pub(crate) fn sql(doing: &'static str) -> impl Fn(SqlError) -> StoreError + Copy {
+        move |error| match error {
+            SqlError::Sqlite(source) => StoreError::database(doing)(source),
+            SqlError::Postgres(error) => StoreError::Shared {
+                doing,
+                why: causes(&error),
+            },
+            SqlError::Unavailable(why) => StoreError::Unavailable { doing, why },
+            SqlError::InDoubt(why) => StoreError::InDoubt { doing, why },
+            SqlError::Unknown(what) => StoreError::Unknown { doing, what },
+        }
+    }
 }
 
 impl From<CanonicalError> for StoreError {
     fn from(error: CanonicalError) -> StoreError {
         StoreError::Canonical(Arc::new(error))
+    }
+}
+
+/// An error and what is behind it, in one line.
+pub(crate) fn causes(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words = format!("{words}: {cause}");
+        source = cause.source();
+    }
+    words
+}
+
+/// What became of a statement.
+pub(crate) type SqlResult<T> = std::result::Result<T, SqlError>;
+
+/// Why a statement failed.
+#[derive(Debug)]
+pub(crate) enum SqlError {
+    /// SQLite says no.
+    Sqlite(rusqlite::Error),
+    /// Postgres says no.
+    Postgres(tokio_postgres::Error),
+    /// Postgres does not answer.
+    Unavailable(String),
+    /// Postgres did not confirm the change: it may have been made.
+    InDoubt(String),
+    /// A row holds what no version of this program writes.
+    Unknown(String),
+}
+
+impl From<rusqlite::Error> for SqlError {
+    fn from(error: rusqlite::Error) -> SqlError {
+        SqlError::Sqlite(error)
     }
 }

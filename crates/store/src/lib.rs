@@ -20,6 +20,12 @@ mod home;
 pub mod limit;
 /// A parallel map for short pieces of work.
 pub mod parallel;
+/// A Postgres that several homes share.
+mod postgres;
+/// What an operator does with a shared store.
+pub mod shared;
+/// Statements for both databases.
+mod sql;
 /// Copying records to a database that nodes share.
 mod ship;
 /// The store of one home: opens all parts and ends their threads.
@@ -46,6 +52,8 @@ pub use audit::write::queue::OpenRow;
 pub use error::StoreError;
 pub use exchange::HeadExchange;
 pub use home::settings;
+pub use postgres::address::{SecretReader, set_secret_reader};
+pub use postgres::schema::SchemaStatus;
 pub use ship::{NodeItem, ShipDatabase, Shipper};
 pub use store::{Store, StoreStatus};
 pub use tables::approvals::{Approval, Approvals};

@@ -82,6 +82,28 @@ model::limits! {
     JOBS_PER_CALLER_MAX: i64 = 100;
     /// Background jobs that are remembered.
     JOBS_MAX: i64 = 10_000;
+    /// How long a question to the shared store may take, in milliseconds.
+    SHARED_WAIT_MS_MAX: u64 = 5_000;
+    /// How long connecting to the shared store may take, in milliseconds.
+    SHARED_CONNECT_MS_MAX: u64 = 2_000;
+    /// How long until the next try to reach it, in milliseconds.
+    SHARED_RETRY_MS: u64 = 250;
+    /// How often it is asked what changed, in milliseconds.
+    SHARED_POLL_MS: u64 = 900;
+    /// How old an answer about changes may be, in milliseconds.
+    SHARED_NEWS_MS_MAX: u64 = 1_000;
+    /// How long a process counts as alive after it last said so, in seconds.
+    SHARED_LEASE_S: u64 = 15;
+    /// Questions about changes after which old leases are forgotten.
+    SHARED_FORGET_ROUNDS: u64 = 600;
+    /// Prepared statements kept for one connection.
+    SHARED_STATEMENTS_MAX: usize = 256;
+    /// A file of certificate authorities, in bytes.
+    CA_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+    /// Answers that a call tries to take when other nodes take them first.
+    CLAIM_ATTEMPTS_MAX: usize = 16;
+    /// Differences of clocks that no decision notices, in milliseconds.
+    CLOCK_SKEW_MS: i64 = 1_000;
     /// How long a changed file may keep its stamp, in milliseconds.
     STAMP_TICK_MS: u64 = 20;
 }

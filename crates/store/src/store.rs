@@ -9,8 +9,14 @@ use crate::audit::Audit;
 use crate::audit::settings::{Room, StoreSettings};
 use crate::audit::write::writer::Writer;
 use crate::error::StoreError;
+use crate::home::database::LazyConnection;
 use crate::home::process::Liveness;
 use crate::home::{database, permission, process};
+use crate::postgres::Cluster;
+use crate::postgres::watch::NewsKind;
+use crate::sql::peers::Peers;
+use crate::sql::tables::Tables;
+use crate::sql::version::VersionCounter;
 use crate::tables::approvals::Approvals;
 use crate::tables::callers::CallerRecords;
 use crate::tables::jobs::Jobs;
@@ -59,6 +65,9 @@ struct Inner {
     writer: Arc<Writer>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
+    /// The nodes this one shares its decisions with.
+    cluster: Option<Arc<Cluster>>,
+    process: Arc<str>,
     /// Dropped last: while records are written, this process counts as alive.
     _liveness: Liveness,
 }
@@ -76,20 +85,34 @@ impl Store {
         let process = Arc::clone(liveness.identity().id());
         let (writer, crashed) = Writer::open(&home, liveness.identity(), settings)?;
         let writer = Arc::new(writer);
-        let callers = CallerRecords::open(&home, &database)?;
+        let cluster = Cluster::of(&home)?;
+        let shared = cluster.as_ref();
+        if let Some(cluster) = shared {
+            cluster.news().join(&process, cluster.pool())?;
+        }
+        let tables = |synchronous| Tables::new(shared, LazyConnection::new(&home, synchronous));
+        let counter = |kind, file| VersionCounter::open(shared, kind, home.join(file));
+        let peers = Peers::new(shared, &home);
+        let made = Tables::new(shared, LazyConnection::made_of(database));
+        let counted = counter(NewsKind::Publications, "standing.version")?;
+        let callers = counter(NewsKind::Callers, "callers.version")?;
         let mut inner = Inner {
             audit: Audit::new(home.clone(), Arc::clone(&writer)),
-            publications: Publications::open(&home, database)?,
-            approvals: Approvals::new(&home),
-            callers,
-            people: People::new(&home),
-            usage: QuotaUsage::new(&home, &process),
-            scripts: Scripts::new(&home, &process),
-            jobs: Jobs::new(&home, &process),
-            witnessed: WitnessedHeads::new(&home),
+            publications: Publications::open(made, counted)?,
+            // What is used must stay used if the power fails: approvals, codes, steps of
+            // scripts, and what a cosignature was given for.
+            approvals: Approvals::new(tables("FULL")),
+            callers: CallerRecords::open(tables("FULL"), callers)?,
+            people: People::new(tables("FULL")),
+            usage: QuotaUsage::new(tables("NORMAL"), peers.clone(), &process),
+            scripts: Scripts::new(tables("FULL"), peers.clone(), &process),
+            jobs: Jobs::new(tables("NORMAL"), peers, &process),
+            witnessed: WitnessedHeads::new(&home, tables("FULL")),
             writer: Arc::clone(&writer),
             crashed,
             threads: Vec::new(),
+            cluster: cluster.clone(),
+            process,
             _liveness: liveness,
         };
         let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -108,6 +131,23 @@ impl Store {
         Ok(Store {
             inner: Arc::new(inner),
         })
+    }
+
+    /// Whether other nodes share the decisions. Then no file of the home tells of a change.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.inner.cluster.is_some()
+    }
+
+    /// Whether the shared store answers, or did within a second. A home always does.
+    pub fn reach(&self) -> Result<(), StoreError> {
+        match &self.inner.cluster {
+            None => Ok(()),
+            Some(cluster) => {
+                let version = cluster.news().version(NewsKind::Callers, cluster.pool());
+                version.map(drop)
+            }
+        }
     }
 
     /// The audit.
@@ -173,6 +213,7 @@ impl Store {
 
     /// Whether the opening of a call could be written now.
     pub fn ready(&self) -> Result<(), StoreError> {
+        self.reach()?;
         self.inner.writer.ready()
     }
 
@@ -211,6 +252,9 @@ impl Drop for Inner {
         shared.signer.stop();
         for thread in threads {
             let _ = thread.join();
+        }
+        if let Some(cluster) = &self.cluster {
+            cluster.news().leave(&self.process, cluster.pool());
         }
     }
 }

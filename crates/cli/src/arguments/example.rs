@@ -335,6 +335,21 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         &[("ringfence keys revoke ci", "from the next request on")],
     ),
     (
+        "store status",
+        &[("ringfence store status", "is the shared store there?")],
+    ),
+    (
+        "store migrate",
+        &[("ringfence store migrate", "after every node was upgraded")],
+    ),
+    (
+        "store copy",
+        &[(
+            "ringfence store copy --to postgres",
+            "from one machine to several",
+        )],
+    ),
+    (
         "keys rotate",
         &[("ringfence keys rotate ci", "the old key stops at once")],
     ),

@@ -61,6 +61,7 @@ pub(crate) const TASKS: &[Task] = &[
             "top",
             "config",
             "doctor",
+            "store",
             "completions",
             "man",
         ],

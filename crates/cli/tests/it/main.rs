@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 mod cases;
 mod check;
+mod cluster;
 mod complete;
 mod connect;
 mod consent;

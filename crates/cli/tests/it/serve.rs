@@ -47,7 +47,7 @@ pub(crate) fn terminate(child: &mut Child) -> Option<i32> {
 }
 
 /// One request on a connection of its own.
-fn send(address: &str, head: &str, body: &str) -> String {
+pub(crate) fn send(address: &str, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
     let request = format!(

@@ -1,6 +1,6 @@
 //! How a snapshot is built: settings, documents and the store read together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::config::Config;
@@ -121,7 +121,7 @@ pub(super) fn take(
             files: BTreeMap::new(),
         };
     }
-    read_tools(&mut snapshot, folder, catalog, &standing, known)?;
+    read_tools(&mut snapshot, (folder, store), catalog, &standing, known)?;
     take_servers(&mut snapshot, &standing.servers, known.servers.as_ref());
     known.servers = Some(Arc::clone(&snapshot.servers));
     Ok(snapshot)
@@ -130,18 +130,41 @@ pub(super) fn take(
 /// The tools of the folder: each file read or known, each name claimed once.
 fn read_tools(
     snapshot: &mut Snapshot,
-    folder: &ToolFolder,
+    (folder, store): (&ToolFolder, &Store),
     catalog: &Catalog,
     standing: &PublicationSnapshot,
     known: &mut Known,
 ) -> Result<(), EngineError> {
     let mut claims: BTreeMap<String, Vec<Tool>> = BTreeMap::new();
-    let files = folder.scan()?;
+    let before = std::mem::take(&mut known.files);
+    claim_files(
+        snapshot,
+        folder.scan()?,
+        (standing, &before),
+        &mut claims,
+        known,
+    )?;
+    let elsewhere = published_elsewhere(store, standing, snapshot, &claims)?;
+    claim_files(snapshot, elsewhere, (standing, &before), &mut claims, known)?;
+    for (name, tools) in claims {
+        claim_name(snapshot, catalog, &name, tools);
+    }
+    snapshot.set_aside.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(())
+}
+
+/// Reads files that were not read before, and notes who claims which name.
+fn claim_files(
+    snapshot: &mut Snapshot,
+    files: Vec<ToolFile>,
+    (standing, before): (&PublicationSnapshot, &BTreeMap<String, Arc<FileRead>>),
+    claims: &mut BTreeMap<String, Vec<Tool>>,
+    known: &mut Known,
+) -> Result<(), EngineError> {
     // On all processors: a command that starts reads a folder of a thousand documents
     // while a person waits.
-    let read = |file: &ToolFile| read_file(file, &known.files, &snapshot.ground);
+    let read = |file: &ToolFile| read_file(file, before, &snapshot.ground);
     let reads = parallel::map(&files, read).ok_or(EngineError::Reader)?;
-    known.files.clear();
     for (file, read) in files.into_iter().zip(reads) {
         let read = match read {
             Ok(read) => read,
@@ -159,11 +182,39 @@ fn read_tools(
         }
         known.files.insert(file.file_name, read);
     }
-    for (name, tools) in claims {
-        claim_name(snapshot, catalog, &name, tools);
-    }
-    snapshot.set_aside.sort_by(|a, b| a.file.cmp(&b.file));
     Ok(())
+}
+
+/// Documents that other nodes published and this home has no file of, as they were published.
+/// A file of the same name here comes first: its author is at work on it.
+fn published_elsewhere(
+    store: &Store,
+    standing: &PublicationSnapshot,
+    snapshot: &Snapshot,
+    claims: &BTreeMap<String, Vec<Tool>>,
+) -> Result<Vec<ToolFile>, EngineError> {
+    let mut found = Vec::new();
+    if !store.is_shared() {
+        return Ok(found);
+    }
+    let aside = snapshot.set_aside.iter();
+    let aside: BTreeSet<&str> = aside.filter_map(|aside| aside.name.as_deref()).collect();
+    let mut published: Vec<_> = standing.published.iter().collect();
+    published.sort();
+    for (name, digest) in published {
+        if claims.contains_key(name) || aside.contains(name.as_str()) {
+            continue;
+        }
+        if let Some((kept, text)) = store.publications().text(name)?
+            && kept == *digest
+        {
+            found.push(ToolFile {
+                file_name: format!("{name}.json"),
+                text: Ok(Arc::from(text)),
+            });
+        }
+    }
+    Ok(found)
 }
 
 /// The tools of servers, as far as nothing else has their names.

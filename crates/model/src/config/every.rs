@@ -195,6 +195,13 @@ url = "https://b.example/witness"
 url = "postgres://a@b.example/c"
 password = "SHIP_PASSWORD"
 
+[store]
+url = "postgres://a@b.example/c"
+password = "A"
+ca_file = "a"
+connections = 9
+strict = true
+
 [sandbox]
 workers = 1
 sharing = "per-call"

@@ -21,6 +21,8 @@ use store::{Durability, Retention, Store, StoreError, StoreSettings};
 use tokio::runtime::Builder;
 
 fn main() {
+    // The password of the Postgres that tests start.
+    store::set_secret_reader(|_, _| Ok(Some("correct horse battery staple".to_owned())));
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {

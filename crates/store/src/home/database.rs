@@ -176,6 +176,15 @@ impl LazyConnection {
         }
     }
 
+    /// One that is open already.
+    pub(crate) fn made_of(connection: Connection) -> LazyConnection {
+        LazyConnection {
+            path: PathBuf::new(),
+            synchronous: "FULL",
+            made: OnceLock::from(Mutex::new(connection)),
+        }
+    }
+
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Connection>, StoreError> {
         Ok(lock(self.made()?))
     }

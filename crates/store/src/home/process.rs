@@ -165,6 +165,22 @@ pub(crate) fn is_dead(home: &Path, id: &str) -> bool {
     matches!(fate(&lock_path(home, id)), Ok(Fate::Dead(_)))
 }
 
+/// Whether any process has the store of this home open.
+pub(crate) fn is_any_alive(home: &Path) -> Result<bool, StoreError> {
+    let folder = lock_folder(home);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(StoreError::file("read", &folder, error)),
+    };
+    for entry in entries.take(limit::PROCESSES_MAX).flatten() {
+        if matches!(fate(&entry.path()), Ok(Fate::Alive)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 enum Fate {
     Alive,
     /// With the lock, if the file still exists.

@@ -5,19 +5,18 @@
 //! the engine acts on it: a used approval stays used, whatever crashes.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use model::caller;
 use model::govern::approval::{ApprovalScope, ApprovalState};
 use model::policy::risk::Level;
 use model::word::Word;
 use model::{limits, text};
-use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
 use crate::error::StoreError;
-use crate::home::database::{LazyConnection, from_integer};
+use crate::home::database::from_integer;
 use crate::limit;
+use crate::sql::tables::{LockedTable, Tables, Writers};
+use crate::sql::{self, Executor, SqlRow, SqlValue, unknown, values};
 #[cfg(feature = "testing")]
 use crate::testing::Failing;
 
@@ -184,16 +183,15 @@ pub enum ApprovalChange {
 /// Questions to people and their answers.
 #[derive(Debug)]
 pub struct Approvals {
-    connection: LazyConnection,
+    tables: Tables,
     #[cfg(feature = "testing")]
     failing: Failing<ApprovalChange>,
 }
 
 impl Approvals {
-    pub(crate) fn new(home: &Path) -> Approvals {
+    pub(crate) fn new(tables: Tables) -> Approvals {
         Approvals {
-            // A used approval must stay used if the power fails.
-            connection: LazyConnection::new(home, "FULL"),
+            tables,
             #[cfg(feature = "testing")]
             failing: Failing::default(),
         }
@@ -232,25 +230,20 @@ impl Approvals {
         now_ms: i64,
     ) -> Result<String, StoreError> {
         self.change(ApprovalChange::Wait, |change| {
-            let binding: Option<String> = change
-                .query_row(
-                    "SELECT binding FROM approvals WHERE id = ?1 AND state = 'pending'",
-                    [id],
-                    |row| row.get(0),
-                )
-                .optional()?;
+            let sql = "SELECT binding FROM approvals WHERE id = ?1 AND state = 'pending'";
+            let binding: Option<String> = change.query_first(sql, values![id], |row| row.get(0))?;
             let Some(binding) = binding else {
                 return Ok(id.to_owned());
             };
             match waiting_for(change, &binding, now_ms)? {
                 Some(same) if same.id != id => {
-                    change.execute("DELETE FROM approvals WHERE id = ?1", [id])?;
+                    change.execute("DELETE FROM approvals WHERE id = ?1", values![id])?;
                     Ok(same.id)
                 }
                 Some(_) | None => {
                     change.execute(
                         "UPDATE approvals SET place = ?2 WHERE id = ?1",
-                        params![id, place.word()],
+                        values![id, place.word()],
                     )?;
                     Ok(id.to_owned())
                 }
@@ -273,7 +266,7 @@ impl Approvals {
                  channel = ?6, own_client = ?7, note = ?8, expires_ms = coalesce(?9, expires_ms),
                  changed = ?10, changed_binding = ?11
                  WHERE id = ?1 AND state = 'pending' AND expires_ms > ?4",
-                params![
+                values![
                     id,
                     state.word(),
                     answer.scope.map(Word::word),
@@ -288,7 +281,7 @@ impl Approvals {
                 ],
             )?;
             if changed == 1 {
-                shorten(change, "id = ?1", [id])?;
+                shorten(change, "id = ?1", values![id])?;
             }
             Ok(changed == 1)
         })
@@ -299,34 +292,19 @@ impl Approvals {
     /// delivered once.
     pub fn claim(&self, claim: &Claim, now_ms: i64) -> Result<Option<Approval>, StoreError> {
         self.change(ApprovalChange::Claim, |change| {
-            let found = change
-                .query_row(
-                    "SELECT * FROM approvals WHERE expires_ms > ?1 AND (
-                       (state = 'approved'
-                        AND ((scope IN ('once', 'same-arguments') AND binding = ?2)
-                          OR (scope = 'session' AND tool_binding = ?3 AND session = ?4)
-                          OR (scope = 'until-changed' AND tool_binding = ?3))
-                        AND (NOT ?5 OR (own_client = 0 AND lower(answered_by) <> lower(caller)))
-                        AND (?6 OR own_client = 0))
-                       OR (state IN ('declined', 'dismissed', 'malformed')
-                        AND used_by_call IS NULL AND binding = ?2))
-                     ORDER BY state = 'approved' DESC, scope <> 'once' DESC, answered_ms
-                     LIMIT 1",
-                    params![
-                        now_ms,
-                        claim.binding,
-                        claim.tool_binding,
-                        claim.session,
-                        claim.separate,
-                        claim.own_client
-                    ],
-                    approval_of,
-                )
-                .optional()?;
-            match found {
-                Some(found) => take(change, &found, claim, now_ms),
-                None => Ok(None),
+            // Another node may take the answer that was found; then there may be a second.
+            for _ in 0..limit::CLAIM_ATTEMPTS_MAX {
+                let Some(found) = claimable(change, claim, now_ms)? else {
+                    return Ok(None);
+                };
+                if let Some(taken) = take(change, &found, claim, now_ms)? {
+                    return Ok(Some(taken));
+                }
+                if !change.is_shared() {
+                    break;
+                }
             }
+            Ok(None)
         })
     }
 
@@ -345,34 +323,29 @@ impl Approvals {
 
     /// The ids of the questions that wait.
     pub fn pending_ids(&self, now_ms: i64) -> Result<BTreeSet<String>, StoreError> {
-        let fail = StoreError::database(READING);
-        let connection = self.connection.lock()?;
         let sql = "SELECT id FROM approvals WHERE state = 'pending' AND expires_ms > ?1";
-        let mut statement = connection.prepare_cached(sql).map_err(&fail)?;
-        let rows = statement
-            .query_map([now_ms], |row| row.get(0))
-            .map_err(&fail)?;
-        rows.collect::<Result<_, _>>().map_err(&fail)
+        let read = |tables: Executor<'_>| tables.query(sql, values![now_ms], |row| row.get(0));
+        let found = self.tables.read(READING, read)?;
+        Ok(found.into_iter().collect())
     }
 
     /// The newest approval of a call of the same tool by the same caller, before a question.
     pub fn last_approved(&self, question: &Approval) -> Result<Option<Approval>, StoreError> {
-        let fail = StoreError::database(READING);
-        let connection = self.connection.lock()?;
-        let found = connection.query_row(
-            "SELECT * FROM approvals WHERE tool = ?1 AND caller = ?2 AND caller_owner = ?3
-             AND id <> ?4 AND state IN ('approved', 'used') AND answered_ms <= ?5
-             ORDER BY answered_ms DESC LIMIT 1",
-            params![
-                question.tool,
-                question.caller,
-                question.caller_is_owner,
-                question.id,
-                question.asked_at_ms
-            ],
-            approval_of,
-        );
-        found.optional().map_err(&fail)
+        self.tables.read(READING, |tables| {
+            tables.query_first(
+                "SELECT * FROM approvals WHERE tool = ?1 AND caller = ?2 AND caller_owner = ?3
+                 AND id <> ?4 AND state IN ('approved', 'used') AND answered_ms <= ?5
+                 ORDER BY answered_ms DESC LIMIT 1",
+                values![
+                    question.tool,
+                    question.caller,
+                    question.caller_is_owner,
+                    question.id,
+                    question.asked_at_ms
+                ],
+                approval_of,
+            )
+        })
     }
 
     /// Revokes an approval. Returns whether it was still valid.
@@ -381,7 +354,7 @@ impl Approvals {
             let changed = change.execute(
                 "UPDATE approvals SET state = 'revoked'
                  WHERE id = ?1 AND state = 'approved' AND expires_ms > ?2",
-                params![id, now_ms],
+                values![id, now_ms],
             )?;
             Ok(changed == 1)
         })
@@ -393,46 +366,32 @@ impl Approvals {
             change.execute(
                 "UPDATE approvals SET state = 'revoked'
                  WHERE session = ?1 AND scope = 'session' AND state = 'approved'",
-                [session],
+                values![session],
             )
         })
     }
 
     /// One by its id.
     pub fn get(&self, id: &str) -> Result<Option<Approval>, StoreError> {
-        let connection = self.connection.lock()?;
-        read(&connection, id).map_err(StoreError::database(READING))
+        self.tables.read(READING, |tables| read(tables, id))
     }
 
     /// The last question with this binding, in any state.
     pub fn last_about(&self, binding: &str) -> Result<Option<Approval>, StoreError> {
-        self.connection
-            .lock()?
-            .query_row(
-                "SELECT * FROM approvals WHERE binding = ?1 ORDER BY asked_ms DESC LIMIT 1",
-                [binding],
-                approval_of,
-            )
-            .optional()
-            .map_err(StoreError::database(READING))
+        let sql = "SELECT * FROM approvals WHERE binding = ?1 ORDER BY asked_ms DESC LIMIT 1";
+        self.tables.read(READING, |tables| {
+            tables.query_first(sql, values![binding], approval_of)
+        })
     }
 
     /// One by its id or a prefix of it.
     pub fn find(&self, beginning: &str) -> Result<FoundApproval, StoreError> {
-        let fail = StoreError::database(READING);
-        let connection = self.connection.lock()?;
-        let mut statement = connection
-            .prepare_cached(
-                "SELECT * FROM approvals WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT ?2",
-            )
-            .map_err(&fail)?;
+        let sql = "SELECT * FROM approvals WHERE substr(id, 1, length(CAST(?1 AS TEXT))) = ?1
+                   ORDER BY id LIMIT ?2";
         let matches_max = i64::try_from(limit::PREFIX_MATCHES_MAX).unwrap_or(i64::MAX);
-        let found = statement
-            .query_map(params![beginning, matches_max], approval_of)
-            .map_err(&fail)?
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(&fail)?;
-        let mut found = found;
+        let mut found = self.tables.read(READING, |tables| {
+            tables.query(sql, values![beginning, matches_max], approval_of)
+        })?;
         Ok(match (found.pop(), found.is_empty()) {
             (None, _) => FoundApproval::None,
             (Some(_), _) if beginning.is_empty() => FoundApproval::None,
@@ -449,23 +408,18 @@ impl Approvals {
 
     /// Several, the oldest first.
     pub fn list(&self, listing: Listing, now_ms: i64) -> Result<Vec<Approval>, StoreError> {
-        let fail = StoreError::database(READING);
         let which = match listing {
             Listing::Pending => "state = 'pending' AND expires_ms > ?1",
             Listing::Live => "state IN ('pending', 'approved') AND expires_ms > ?1",
-            Listing::All => "?1 = ?1",
+            Listing::All => "(expires_ms > ?1 OR state IS NOT NULL)",
         };
         // If there are too many, the newest are listed.
         let sql =
             format!("SELECT * FROM approvals WHERE {which} ORDER BY asked_ms DESC, id LIMIT ?2");
-        let connection = self.connection.lock()?;
-        let mut statement = connection.prepare_cached(&sql).map_err(&fail)?;
         let list_max = i64::try_from(limit::LIST_MAX).unwrap_or(i64::MAX);
-        let mut listed = statement
-            .query_map(params![now_ms, list_max], approval_of)
-            .map_err(&fail)?
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(&fail)?;
+        let mut listed = self.tables.read(READING, |tables| {
+            tables.query(&sql, values![now_ms, list_max], approval_of)
+        })?;
         listed.reverse();
         Ok(listed)
     }
@@ -473,34 +427,39 @@ impl Approvals {
     /// How many wait for an answer.
     pub fn count_pending(&self, now_ms: i64) -> Result<u64, StoreError> {
         let sql = "SELECT count(*) FROM approvals WHERE state = 'pending' AND expires_ms > ?1";
-        let connection = self.connection.lock()?;
-        let count = connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.query_row([now_ms], |row| row.get(0)));
-        count
-            .map(from_integer)
-            .map_err(StoreError::database(READING))
+        let count = |tables: Executor<'_>| tables.number(sql, values![now_ms]);
+        self.tables.read(READING, count).map(from_integer)
     }
 
     fn change<T>(
         &self,
         step: ApprovalChange,
-        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+        change: impl FnOnce(Executor<'_>) -> sql::Result<T>,
     ) -> Result<T, StoreError> {
-        let fail = StoreError::database(step.doing());
-        let mut connection = self.connection.lock()?;
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(&fail)?;
-        let changed = change(&transaction).map_err(&fail)?;
-        #[cfg(feature = "testing")]
-        self.failing.at(step).map_err(&fail)?;
-        transaction.commit().map_err(&fail)?;
-        Ok(changed)
+        self.tables
+            .change(step.doing(), &step.writers(), |executor| {
+                let changed = change(executor)?;
+                #[cfg(feature = "testing")]
+                self.failing.at(step)?;
+                Ok(changed)
+            })
     }
 }
 
 impl ApprovalChange {
+    /// Those that count before they write need the table for themselves. The others name
+    /// the state they start from in the statement that changes it.
+    fn writers(self) -> Writers {
+        match self {
+            ApprovalChange::Ask | ApprovalChange::Wait => Writers::OneOf(LockedTable::Approvals),
+            ApprovalChange::Answer
+            | ApprovalChange::Claim
+            | ApprovalChange::Take
+            | ApprovalChange::Revoke
+            | ApprovalChange::EndSession => Writers::Any,
+        }
+    }
+
     fn doing(self) -> &'static str {
         match self {
             ApprovalChange::Ask => "write a question down",
@@ -526,42 +485,64 @@ impl WaitingPlace {
 
 /// The waiting question with the same binding that can be joined.
 fn waiting_for(
-    connection: &Connection,
+    connection: Executor<'_>,
     binding: &str,
     now_ms: i64,
-) -> rusqlite::Result<Option<Approval>> {
-    connection
-        .query_row(
-            "SELECT * FROM approvals WHERE binding = ?1 AND state = 'pending'
-             AND place <> 'client' AND expires_ms > ?2 ORDER BY asked_ms LIMIT 1",
-            params![binding, now_ms],
-            approval_of,
-        )
-        .optional()
+) -> sql::Result<Option<Approval>> {
+    connection.query_first(
+        "SELECT * FROM approvals WHERE binding = ?1 AND state = 'pending'
+         AND place <> 'client' AND expires_ms > ?2 ORDER BY asked_ms LIMIT 1",
+        values![binding, now_ms],
+        approval_of,
+    )
+}
+
+/// The answer that decides a call, if there is one.
+fn claimable(
+    connection: Executor<'_>,
+    claim: &Claim,
+    now_ms: i64,
+) -> sql::Result<Option<Approval>> {
+    connection.query_first(
+        "SELECT * FROM approvals WHERE expires_ms > ?1 AND (
+           (state = 'approved'
+            AND ((scope IN ('once', 'same-arguments') AND binding = ?2)
+              OR (scope = 'session' AND tool_binding = ?3 AND session = ?4)
+              OR (scope = 'until-changed' AND tool_binding = ?3))
+            AND (NOT ?5 OR (NOT own_client AND lower(answered_by) <> lower(caller)))
+            AND (?6 OR NOT own_client))
+           OR (state IN ('declined', 'dismissed', 'malformed')
+            AND used_by_call IS NULL AND binding = ?2))
+         ORDER BY state = 'approved' DESC, scope <> 'once' DESC, answered_ms
+         LIMIT 1",
+        values![
+            now_ms,
+            claim.binding,
+            claim.tool_binding,
+            claim.session,
+            claim.separate,
+            claim.own_client
+        ],
+        approval_of,
+    )
 }
 
 /// Whether there is no room. A waiting question never makes room for a new one: the
 /// new one is refused.
 fn is_full(
-    connection: &Connection,
+    connection: Executor<'_>,
     question: &Approval,
     now_ms: i64,
-) -> rusqlite::Result<Option<AskResult>> {
-    let [all, own, all_bytes, own_bytes] = connection.query_row(
+) -> sql::Result<Option<AskResult>> {
+    let counted = connection.query_first(
         "SELECT count(*), count(*) FILTER (WHERE caller = ?2 AND caller_owner = ?3),
          coalesce(sum(octet_length(arguments)), 0),
          coalesce(sum(octet_length(arguments)) FILTER (WHERE caller = ?2 AND caller_owner = ?3), 0)
          FROM approvals WHERE state = 'pending' AND expires_ms > ?1",
-        params![now_ms, question.caller, question.caller_is_owner],
-        |row| {
-            Ok([
-                count_of(row, 0)?,
-                count_of(row, 1)?,
-                count_of(row, 2)?,
-                count_of(row, 3)?,
-            ])
-        },
+        values![now_ms, question.caller, question.caller_is_owner],
+        |row| Ok([row.count(0)?, row.count(1)?, row.count(2)?, row.count(3)?]),
     )?;
+    let [all, own, all_bytes, own_bytes] = counted.ok_or_else(|| unknown("a row is missing"))?;
     let bytes = u64::try_from(question.arguments.len()).unwrap_or(u64::MAX);
     let with = |waiting: u64| waiting.saturating_add(bytes);
     if own >= limits::APPROVALS_PENDING_PER_CALLER_MAX
@@ -569,8 +550,7 @@ fn is_full(
     {
         return Ok(Some(AskResult::TooManyOfCaller));
     }
-    let kept: u64 =
-        connection.query_row("SELECT count(*) FROM approvals", [], |row| count_of(row, 0))?;
+    let kept = from_integer(connection.number("SELECT count(*) FROM approvals", values![])?);
     let kept_max = limits::APPROVALS_KEPT_MAX + limits::APPROVALS_PENDING_MAX;
     let is_full = all >= limits::APPROVALS_PENDING_MAX
         || with(all_bytes) > limits::APPROVALS_WAITING_BYTES_MAX
@@ -580,38 +560,31 @@ fn is_full(
 
 /// Leaves out the middle of long arguments of answered questions: no person has to read
 /// them to decide any more.
-fn shorten(
-    connection: &Connection,
-    which: &str,
-    of: impl rusqlite::Params,
-) -> rusqlite::Result<()> {
+fn shorten(connection: Executor<'_>, which: &str, of: &[&dyn SqlValue]) -> sql::Result<()> {
     // The byte length comes first: SQLite knows it without reading the text.
     let kept_max = limits::APPROVAL_KEPT_CHARS_MAX;
     let sql = format!(
         "SELECT id, arguments FROM approvals WHERE octet_length(arguments) > {kept_max} AND {which}"
     );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let long = statement
-        .query_map(of, |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+    let long: Vec<(String, String)> =
+        connection.query(&sql, of, |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (id, arguments) in long {
         connection.execute(
             "UPDATE approvals SET arguments = ?2 WHERE id = ?1",
-            params![id, text::elided(&arguments, kept_max)],
+            values![id, text::elided(&arguments, kept_max)],
         )?;
     }
     Ok(())
 }
 
 /// Deletes the oldest questions that are neither waiting nor valid approvals.
-fn prune(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> {
+fn prune(connection: Executor<'_>, now_ms: i64) -> sql::Result<()> {
     shorten(
         connection,
         "state = 'pending' AND expires_ms <= ?1",
-        [now_ms],
+        values![now_ms],
     )?;
-    let kept: u64 =
-        connection.query_row("SELECT count(*) FROM approvals", [], |row| count_of(row, 0))?;
+    let kept = from_integer(connection.number("SELECT count(*) FROM approvals", values![])?);
     let over = kept.saturating_sub(limits::APPROVALS_KEPT_MAX);
     if over == 0 {
         return Ok(());
@@ -620,18 +593,18 @@ fn prune(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> {
         "DELETE FROM approvals WHERE id IN (SELECT id FROM approvals
          WHERE expires_ms <= ?1 OR state NOT IN ('pending', 'approved')
          ORDER BY asked_ms LIMIT ?2)",
-        params![now_ms, i64::try_from(over).unwrap_or(i64::MAX)],
+        values![now_ms, i64::try_from(over).unwrap_or(i64::MAX)],
     )?;
     Ok(())
 }
 
 /// Uses an approval, or marks a refusal as delivered. Nothing if there is neither.
 fn take(
-    connection: &Connection,
+    connection: Executor<'_>,
     found: &Approval,
     claim: &Claim,
     now_ms: i64,
-) -> rusqlite::Result<Option<Approval>> {
+) -> sql::Result<Option<Approval>> {
     let Some(answer) = &found.answer else {
         return Ok(None);
     };
@@ -659,12 +632,12 @@ fn take(
     let runs = matches!(next, ApprovalState::Used | ApprovalState::Approved);
     let changed = connection.execute(
         "UPDATE approvals SET state = ?3, uses = uses + ?4, used_ms = ?5, used_by_call = ?6
-         WHERE id = ?1 AND state = ?2",
-        params![
+         WHERE id = ?1 AND state = ?2 AND (CAST(?4 AS BIGINT) = 1 OR used_by_call IS NULL)",
+        values![
             found.id,
             found.state.word(),
             next.word(),
-            runs,
+            i64::from(runs),
             now_ms,
             claim.call_id
         ],
@@ -675,19 +648,18 @@ fn take(
     read(connection, &found.id)
 }
 
-fn read(connection: &Connection, id: &str) -> rusqlite::Result<Option<Approval>> {
-    connection
-        .query_row("SELECT * FROM approvals WHERE id = ?1", [id], approval_of)
-        .optional()
+fn read(connection: Executor<'_>, id: &str) -> sql::Result<Option<Approval>> {
+    let sql = "SELECT * FROM approvals WHERE id = ?1";
+    connection.query_first(sql, values![id], approval_of)
 }
 
-fn insert(connection: &Connection, question: &Approval) -> rusqlite::Result<()> {
+fn insert(connection: Executor<'_>, question: &Approval) -> sql::Result<()> {
     let reasons = serde_json::to_string(&question.reasons).unwrap_or_default();
     connection.execute(
         "INSERT INTO approvals (id, state, place, asked_ms, expires_ms, binding, tool_binding,
          session, call_id, tool, caller, caller_owner, risk, reasons, prompt, arguments, why)
          VALUES (?1, 'pending', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-        params![
+        values![
             question.id,
             question.place.word(),
             question.asked_at_ms,
@@ -709,7 +681,7 @@ fn insert(connection: &Connection, question: &Approval) -> rusqlite::Result<()> 
     Ok(())
 }
 
-fn approval_of(row: &Row<'_>) -> rusqlite::Result<Approval> {
+fn approval_of(row: &SqlRow<'_>) -> sql::Result<Approval> {
     let reasons: String = row.get("reasons")?;
     let answered_ms: Option<i64> = row.get("answered_ms")?;
     let scope: Option<String> = row.get("scope")?;
@@ -732,8 +704,8 @@ fn approval_of(row: &Row<'_>) -> rusqlite::Result<Approval> {
     };
     Ok(Approval {
         id: row.get("id")?,
-        state: known(&row.get::<_, String>("state")?)?,
-        place: match row.get::<_, String>("place")?.as_str() {
+        state: known(&row.get::<String>("state")?)?,
+        place: match row.get::<String>("place")?.as_str() {
             "client" => WaitingPlace::Client,
             "deferred" => WaitingPlace::Deferred,
             _ => WaitingPlace::Inbox,
@@ -747,7 +719,7 @@ fn approval_of(row: &Row<'_>) -> rusqlite::Result<Approval> {
         tool: row.get("tool")?,
         caller: row.get("caller")?,
         caller_is_owner: row.get("caller_owner")?,
-        level: known(&row.get::<_, String>("risk")?)?,
+        level: known(&row.get::<String>("risk")?)?,
         reasons: serde_json::from_str(&reasons).unwrap_or_default(),
         why: row.get("why")?,
         prompt: row.get("prompt")?,
@@ -755,19 +727,13 @@ fn approval_of(row: &Row<'_>) -> rusqlite::Result<Approval> {
         answer,
         used_by_call: row.get("used_by_call")?,
         used_at_ms: row.get("used_ms")?,
-        uses: count_of(row, "uses")?,
+        uses: row.count("uses")?,
     })
 }
 
 /// A word of a closed set; a row with any other word is an error.
-fn known<T: Word>(word: &str) -> rusqlite::Result<T> {
+fn known<T: Word>(word: &str) -> sql::Result<T> {
     let mut all = T::ALL.iter().copied();
-    all.find(|known| known.word() == word).ok_or_else(|| {
-        let what = format!("`{word}` is not a known word");
-        rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
-    })
-}
-
-fn count_of(row: &Row<'_>, column: impl rusqlite::RowIndex) -> rusqlite::Result<u64> {
-    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+    let found = all.find(|known| known.word() == word);
+    found.ok_or_else(|| unknown(format_args!("`{word}` is not a known word")))
 }

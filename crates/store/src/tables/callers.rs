@@ -5,7 +5,6 @@
 //! decides what to change; a change is one transaction.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use model::caller::folded;
 use model::govern::access::AccessLevel;
@@ -13,12 +12,11 @@ use model::govern::access::quota::Denials;
 use model::govern::trust::{Feedback, Track, TrustState};
 use model::limits;
 use model::word::Word as _;
-use rusqlite::types::Type;
-use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
 use crate::error::StoreError;
-use crate::home::counter::Counter;
-use crate::home::database::LazyConnection;
+use crate::sql::tables::{LockedTable, Tables, Writers};
+use crate::sql::version::VersionCounter;
+use crate::sql::{self, Executor, SqlRow, SqlValue, unknown, values};
 
 const READING: &str = "read the callers";
 const CHANGING: &str = "change a caller";
@@ -98,23 +96,19 @@ pub enum TrustSave {
 /// Denials, pauses, trust levels and feedback of callers.
 #[derive(Debug)]
 pub struct CallerRecords {
-    connection: LazyConnection,
-    counter: Counter,
+    tables: Tables,
+    counter: VersionCounter,
 }
 
 impl CallerRecords {
-    /// `opened` is used only here; changes have their own connection.
-    pub(crate) fn open(home: &Path, opened: &Connection) -> Result<CallerRecords, StoreError> {
-        let counter = Counter::open(home.join("callers.version"))?;
+    pub(crate) fn open(
+        tables: Tables,
+        counter: VersionCounter,
+    ) -> Result<CallerRecords, StoreError> {
         // A process may have died after the database changed and before the file did.
-        let version = opened
-            .query_row(READ_VERSION, [], |row| row.get(0))
-            .map_err(StoreError::database(READING))?;
+        let version = tables.read(READING, |tables| tables.number(READ_VERSION, values![]))?;
         counter.raise(version)?;
-        Ok(CallerRecords {
-            connection: LazyConnection::new(home, "FULL"),
-            counter,
-        })
+        Ok(CallerRecords { tables, counter })
     }
 
     /// A number that changes whenever any process changes denials, pauses or
@@ -128,24 +122,17 @@ impl CallerRecords {
 
     /// All of them, by name.
     pub fn all(&self) -> Result<Vec<CallerRow>, StoreError> {
-        let fail = StoreError::database(READING);
-        let connection = self.connection.lock()?;
-        let moment = connection.unchecked_transaction().map_err(&fail)?;
-        let mut rows = query(
-            &moment,
-            &format!("SELECT {COLUMNS} FROM callers ORDER BY name"),
-            [],
-        )
-        .map_err(&fail)?;
+        let (mut rows, found) = self.tables.read_moment(READING, |moment| {
+            let sql = format!("SELECT {COLUMNS} FROM callers ORDER BY name");
+            let rows = moment.query(&sql, values![], caller_of)?;
+            let sql = "SELECT caller, category, level, since_ms, verified_ms FROM trust";
+            let found: Vec<(String, String, Track)> = moment.query(sql, values![], |row| {
+                Ok((row.get(0)?, row.get(1)?, track_of(row, 2)?))
+            })?;
+            Ok((rows, found))
+        })?;
         let mut tracks: BTreeMap<String, Vec<(String, Track)>> = BTreeMap::new();
-        let mut statement = moment
-            .prepare_cached("SELECT caller, category, level, since_ms, verified_ms FROM trust")
-            .map_err(&fail)?;
-        let found = statement
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, track_of(row, 2)?)))
-            .map_err(&fail)?;
-        for found in found {
-            let (caller, category, track) = found.map_err(&fail)?;
+        for (caller, category, track) in found {
             tracks.entry(caller).or_default().push((category, track));
         }
         for row in &mut rows {
@@ -156,10 +143,9 @@ impl CallerRecords {
 
     /// One by its name; case does not matter.
     pub fn get(&self, name: &str) -> Result<Option<CallerRow>, StoreError> {
-        let connection = self.connection.lock()?;
-        let fail = StoreError::database(READING);
-        let moment = connection.unchecked_transaction().map_err(&fail)?;
-        read(&moment, &folded(name)).map_err(&fail)
+        let name = folded(name);
+        let read_one = |moment: Executor<'_>| read(moment, &name);
+        self.tables.read_moment(READING, read_one)
     }
 
     /// Changes the denials and the pause of a caller. Returns nothing if the caller is new
@@ -215,7 +201,7 @@ impl CallerRecords {
             }
             transaction.execute(
                 "UPDATE callers SET evaluated_ms = ?2 WHERE name = ?1",
-                params![name, now_ms],
+                values![name, now_ms],
             )?;
             let levels = |state: Option<&TrustState>| -> Vec<_> {
                 let tracks = tracks_of(state).into_iter();
@@ -234,7 +220,7 @@ impl CallerRecords {
             let changed = transaction.execute(
                 "UPDATE trust SET level = ?5, since_ms = ?6, verified_ms = ?7, agreed_by = ?8
                  WHERE caller = ?1 AND category = ?2 AND level = ?3 AND since_ms = ?4",
-                params![
+                values![
                     folded(name),
                     category,
                     raise.from.level.word(),
@@ -266,12 +252,12 @@ impl CallerRecords {
             }
             transaction.execute(
                 "INSERT INTO feedback VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![name, at_ms, score, category, said.note, said.by],
+                values![name, at_ms, i64::from(*score), category, said.note, said.by],
             )?;
             transaction.execute(
                 "DELETE FROM feedback WHERE caller = ?1 AND rowid NOT IN
-                 (SELECT rowid FROM feedback WHERE caller = ?1 ORDER BY at_ms DESC LIMIT ?2)",
-                params![name, bound(limits::TRUST_FEEDBACK_MAX)],
+                 (SELECT rowid FROM feedback WHERE caller = ?1 ORDER BY at_ms DESC, rowid DESC LIMIT ?2)",
+                values![name, bound(limits::TRUST_FEEDBACK_MAX)],
             )?;
             Ok((false, true))
         })
@@ -279,33 +265,30 @@ impl CallerRecords {
 
     /// The feedback on a caller, newest first.
     pub fn feedback(&self, name: &str) -> Result<Vec<FeedbackRow>, StoreError> {
-        let fail = StoreError::database(READING);
-        let connection = self.connection.lock()?;
         let sql = "SELECT at_ms, score, category, note, by FROM feedback
-                   WHERE caller = ?1 ORDER BY at_ms DESC LIMIT ?2";
-        let mut statement = connection.prepare_cached(sql).map_err(&fail)?;
+                   WHERE caller = ?1 ORDER BY at_ms DESC, rowid DESC LIMIT ?2";
         let most = bound(limits::TRUST_FEEDBACK_MAX);
-        statement
-            .query_map(params![folded(name), most], |row| {
+        self.tables.read(READING, |tables| {
+            tables.query(sql, values![folded(name), most], |row| {
+                let score: i64 = row.get(1)?;
+                let score = score.try_into();
                 Ok(FeedbackRow {
                     feedback: Feedback {
                         at_ms: row.get(0)?,
-                        score: row.get(1)?,
+                        score: score.map_err(|_| unknown("a score is out of range"))?,
                         category: row.get(2)?,
                     },
                     note: row.get(3)?,
                     by: row.get(4)?,
                 })
             })
-            .map_err(&fail)?
-            .collect::<Result<_, _>>()
-            .map_err(&fail)
+        })
     }
 
     /// Makes a change in a transaction, and raises the version if the change says so.
     fn write<T>(
         &self,
-        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<(bool, T)>,
+        change: impl FnOnce(Executor<'_>) -> sql::Result<(bool, T)>,
     ) -> Result<T, StoreError> {
         // Checked before anything is written: if the version could not be raised after
         // the commit, the caller would get an error and make the change again.
@@ -319,23 +302,17 @@ impl CallerRecords {
 
     fn write_news<T>(
         &self,
-        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<(bool, T)>,
+        change: impl FnOnce(Executor<'_>) -> sql::Result<(bool, T)>,
     ) -> Result<T, StoreError> {
-        let fail = StoreError::database(CHANGING);
-        let mut connection = self.connection.lock()?;
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(&fail)?;
-        let (is_news, done) = change(&transaction).map_err(&fail)?;
-        if is_news {
-            transaction
-                .execute("UPDATE callers_version SET version = version + 1", [])
-                .map_err(&fail)?;
-        }
-        let version = transaction
-            .query_row(READ_VERSION, [], |row| row.get(0))
-            .map_err(&fail)?;
-        transaction.commit().map_err(&fail)?;
+        let writers = Writers::OneOf(LockedTable::Callers);
+        let (version, done) = self.tables.change(CHANGING, &writers, |executor| {
+            let (is_news, done) = change(executor)?;
+            if is_news {
+                let sql = "UPDATE callers_version SET version = version + 1";
+                executor.execute(sql, values![])?;
+            }
+            Ok((executor.number(READ_VERSION, values![])?, done))
+        })?;
         self.counter.raise(version)?;
         Ok(done)
     }
@@ -353,28 +330,18 @@ fn new_row(name: &str, shown: &str, now_ms: i64) -> CallerRow {
     }
 }
 
-fn read(transaction: &Transaction<'_>, name: &str) -> rusqlite::Result<Option<CallerRow>> {
+fn read(transaction: Executor<'_>, name: &str) -> sql::Result<Option<CallerRow>> {
     let sql = format!("SELECT {COLUMNS} FROM callers WHERE name = ?1");
-    let Some(mut row) = query(transaction, &sql, [name])?.pop() else {
+    let Some(mut row) = transaction.query_first(&sql, values![name], caller_of)? else {
         return Ok(None);
     };
     let sql = "SELECT category, level, since_ms, verified_ms FROM trust WHERE caller = ?1";
-    let mut statement = transaction.prepare_cached(sql)?;
-    let tracks = statement.query_map([name], |row| Ok((row.get(0)?, track_of(row, 1)?)))?;
-    row.trust = state_of(tracks.collect::<Result<Vec<_>, _>>()?);
+    let track = |row: &SqlRow<'_>| Ok((row.get(0)?, track_of(row, 1)?));
+    row.trust = state_of(transaction.query(sql, values![name], track)?);
     Ok(Some(row))
 }
 
-fn query(
-    connection: &Connection,
-    sql: &str,
-    values: impl rusqlite::Params,
-) -> rusqlite::Result<Vec<CallerRow>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    statement.query_map(values, caller_of)?.collect()
-}
-
-fn caller_of(row: &Row<'_>) -> rusqlite::Result<CallerRow> {
+fn caller_of(row: &SqlRow<'_>) -> sql::Result<CallerRow> {
     let paused = match (row.get(4)?, row.get(5)?) {
         (Some(at_ms), Some(by)) => Some(Paused {
             at_ms,
@@ -387,8 +354,8 @@ fn caller_of(row: &Row<'_>) -> rusqlite::Result<CallerRow> {
         name: row.get(0)?,
         shown: row.get(1)?,
         denials: Denials {
-            in_a_row: row.get(2)?,
-            in_all: row.get(3)?,
+            in_a_row: row.count(2)?.try_into().unwrap_or(u32::MAX),
+            in_all: row.count(3)?.try_into().unwrap_or(u32::MAX),
         },
         paused,
         trust: None,
@@ -397,16 +364,13 @@ fn caller_of(row: &Row<'_>) -> rusqlite::Result<CallerRow> {
     })
 }
 
-fn track_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Track> {
+fn track_of(row: &SqlRow<'_>, first: usize) -> sql::Result<Track> {
     let word: String = row.get(first)?;
     // Invariant 8: an unknown word is an error, not a level.
     let level = AccessLevel::ALL.iter().find(|level| level.word() == word);
-    let unknown = || {
-        let why = format!("there is no level `{word}`");
-        rusqlite::Error::FromSqlConversionFailure(first, Type::Text, why.into())
-    };
+    let no_level = || unknown(format_args!("there is no level `{word}`"));
     Ok(Track {
-        level: *level.ok_or_else(unknown)?,
+        level: *level.ok_or_else(no_level)?,
         since_ms: row.get(first + 1)?,
         verified_ms: row.get(first + 2)?,
     })
@@ -428,7 +392,7 @@ fn tracks_of(state: Option<&TrustState>) -> BTreeMap<String, &Track> {
     tracks
 }
 
-fn put(transaction: &Transaction<'_>, row: &CallerRow, now_ms: i64) -> rusqlite::Result<()> {
+fn put(transaction: Executor<'_>, row: &CallerRow, now_ms: i64) -> sql::Result<()> {
     let paused = row.paused.as_ref();
     transaction.execute(
         "INSERT INTO callers
@@ -436,11 +400,11 @@ fn put(transaction: &Transaction<'_>, row: &CallerRow, now_ms: i64) -> rusqlite:
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
          ON CONFLICT (name) DO UPDATE SET in_a_row = ?3, in_all = ?4, paused_ms = ?5,
          paused_by = ?6, paused_why = ?7, changed_ms = ?8",
-        params![
+        values![
             row.name,
             row.shown,
-            row.denials.in_a_row,
-            row.denials.in_all,
+            i64::from(row.denials.in_a_row),
+            i64::from(row.denials.in_all),
             paused.map(|paused| paused.at_ms),
             paused.map(|paused| &paused.by),
             paused.and_then(|paused| paused.why.as_ref()),
@@ -451,12 +415,12 @@ fn put(transaction: &Transaction<'_>, row: &CallerRow, now_ms: i64) -> rusqlite:
 }
 
 fn put_track(
-    transaction: &Transaction<'_>,
+    transaction: Executor<'_>,
     name: &str,
     category: &str,
     track: &Track,
     is_new: bool,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let begins_elevated = is_new && track.level == AccessLevel::Elevated;
     let agreed = begins_elevated.then_some(BY_SETTINGS);
     let (level, since, verified) = (track.level.word(), track.since_ms, track.verified_ms);
@@ -467,15 +431,15 @@ fn put_track(
         "UPDATE trust SET agreed_by = CASE WHEN level = ?3 THEN agreed_by ELSE ?6 END,
          level = ?3, since_ms = ?4, verified_ms = ?5 WHERE caller = ?1 AND category = ?2"
     };
-    let values = params![name, category, level, since, verified, agreed];
+    let values: &[&dyn SqlValue] = values![name, category, level, since, verified, agreed];
     transaction.execute(sql, values)?;
     Ok(())
 }
 
 /// Whether another caller fits. The caller that changed longest ago makes room, unless
 /// it is paused, has a trust level or has feedback.
-fn has_room(transaction: &Transaction<'_>) -> rusqlite::Result<bool> {
-    let count: i64 = transaction.query_row("SELECT count(*) FROM callers", [], |row| row.get(0))?;
+fn has_room(transaction: Executor<'_>) -> sql::Result<bool> {
+    let count = transaction.number("SELECT count(*) FROM callers", values![])?;
     if u64::try_from(count).unwrap_or(u64::MAX) < limits::CALLERS_MAX {
         return Ok(true);
     }
@@ -485,7 +449,7 @@ fn has_room(transaction: &Transaction<'_>) -> rusqlite::Result<bool> {
           AND NOT EXISTS (SELECT 1 FROM trust WHERE caller = name)
           AND NOT EXISTS (SELECT 1 FROM feedback WHERE caller = name)
           ORDER BY in_all > 0, changed_ms LIMIT 1)",
-        [],
+        values![],
     )?;
     Ok(removed == 1)
 }

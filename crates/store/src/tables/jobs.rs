@@ -2,18 +2,17 @@
 //! job starts. A job whose process is dead is `orphaned`: the jail ends it with its
 //! process, and the next look at the row says so.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::record::job::JobState;
 use model::word::Word as _;
-use rusqlite::types::Type;
-use rusqlite::{OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
 use crate::error::StoreError;
-use crate::home::database::{LazyConnection, from_integer, to_integer};
-use crate::home::process;
+use crate::home::database::{from_integer, to_integer};
 use crate::limit;
+use crate::sql::peers::Peers;
+use crate::sql::tables::{LockedTable, Tables, Writers};
+use crate::sql::{self, Executor, SqlRow, unknown, values};
 
 const DOING: &str = "keep the background jobs";
 
@@ -63,17 +62,17 @@ pub struct JobRow {
 /// Background jobs of callers.
 #[derive(Debug)]
 pub struct Jobs {
-    home: PathBuf,
     process: Arc<str>,
-    connection: LazyConnection,
+    tables: Tables,
+    peers: Peers,
 }
 
 impl Jobs {
-    pub(crate) fn new(home: &Path, process: &Arc<str>) -> Jobs {
+    pub(crate) fn new(tables: Tables, peers: Peers, process: &Arc<str>) -> Jobs {
         Jobs {
-            home: home.to_owned(),
             process: Arc::clone(process),
-            connection: LazyConnection::new(home, "NORMAL"),
+            tables,
+            peers,
         }
     }
 
@@ -82,18 +81,15 @@ impl Jobs {
     pub fn start(&self, job: &NewJob, running_max: u64) -> Result<bool, StoreError> {
         self.change(|change| {
             self.mark_orphans(change, &job.caller, job.started_at_ms)?;
-            let running: i64 = change.query_row(
-                "SELECT count(*) FROM jobs WHERE caller = ?1 AND state = 'running'",
-                [&job.caller],
-                |row| row.get(0),
-            )?;
+            let sql = "SELECT count(*) FROM jobs WHERE caller = ?1 AND state = 'running'";
+            let running = change.number(sql, values![job.caller])?;
             if from_integer(running) >= running_max {
                 return Ok(false);
             }
             change.execute(
                 "INSERT INTO jobs (id, caller, process, call_id, command, state, started_ms)
                  VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6)",
-                params![
+                values![
                     job.id,
                     job.caller,
                     &*self.process,
@@ -114,12 +110,12 @@ impl Jobs {
                 "UPDATE jobs SET state = ?3, ended_ms = ?4, exit_code = ?5, stdout_bytes = ?6,
                      stderr_bytes = ?7, why = ?8, changes = ?9
                  WHERE id = ?1 AND process = ?2 AND state = 'running'",
-                params![
+                values![
                     id,
                     &*self.process,
                     end.state.word(),
                     end.ended_at_ms,
-                    end.exit_code,
+                    end.exit_code.map(i64::from),
                     to_integer(end.stdout_bytes),
                     to_integer(end.stderr_bytes),
                     end.why,
@@ -135,7 +131,7 @@ impl Jobs {
         self.change(|change| {
             self.mark_orphans(change, caller, now_ms)?;
             let sql = format!("SELECT {COLUMNS} FROM jobs WHERE id = ?1 AND caller = ?2");
-            change.query_row(&sql, [id, caller], read).optional()
+            change.query_first(&sql, values![id, caller], read)
         })
     }
 
@@ -148,30 +144,21 @@ impl Jobs {
                  ORDER BY started_ms DESC, id LIMIT {}",
                 limit::JOBS_PER_CALLER_MAX
             );
-            let mut found = change.prepare(&sql)?;
-            let rows = found.query_map([caller], read)?;
-            rows.collect()
+            change.query(&sql, values![caller], read)
         })
     }
 
     /// Jobs whose process is dead ended with it.
-    fn mark_orphans(
-        &self,
-        change: &Transaction<'_>,
-        caller: &str,
-        now_ms: i64,
-    ) -> rusqlite::Result<()> {
-        let mut running = change.prepare_cached(
-            "SELECT id, process FROM jobs WHERE caller = ?1 AND state = 'running'",
-        )?;
-        let running = running.query_map([caller], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        for row in running.collect::<Result<Vec<(String, String)>, _>>()? {
-            let (id, process) = row;
-            if process != *self.process && process::is_dead(&self.home, &process) {
+    fn mark_orphans(&self, change: Executor<'_>, caller: &str, now_ms: i64) -> sql::Result<()> {
+        let sql = "SELECT id, process FROM jobs WHERE caller = ?1 AND state = 'running'";
+        let running: Vec<(String, String)> =
+            change.query(sql, values![caller], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for (id, process) in running {
+            if process != *self.process && self.peers.is_dead(change, &process)? {
                 change.execute(
                     "UPDATE jobs SET state = 'orphaned', ended_ms = ?2,
                          why = 'the server ended under it' WHERE id = ?1",
-                    params![id, now_ms],
+                    values![id, now_ms],
                 )?;
             }
         }
@@ -180,31 +167,26 @@ impl Jobs {
 
     fn change<T>(
         &self,
-        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+        change: impl FnOnce(Executor<'_>) -> sql::Result<T>,
     ) -> Result<T, StoreError> {
-        let fail = StoreError::database(DOING);
-        let mut connection = self.connection.lock()?;
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(&fail)?;
-        let changed = change(&transaction).map_err(&fail)?;
-        transaction.commit().map_err(&fail)?;
-        Ok(changed)
+        let writers = Writers::OneOf(LockedTable::Jobs);
+        self.tables.change(DOING, &writers, change)
     }
 }
 
 /// Of each caller, and of all, the newest are remembered. A running one is never forgotten.
-fn forget_old(change: &Transaction<'_>, caller: &str) -> rusqlite::Result<()> {
+fn forget_old(change: Executor<'_>, caller: &str) -> sql::Result<()> {
     change.execute(
         "DELETE FROM jobs WHERE state <> 'running' AND id IN
              (SELECT id FROM jobs WHERE caller = ?1 ORDER BY started_ms DESC, id
-              LIMIT -1 OFFSET ?2)",
-        params![caller, limit::JOBS_PER_CALLER_MAX],
+              LIMIT 9223372036854775807 OFFSET ?2)",
+        values![caller, limit::JOBS_PER_CALLER_MAX],
     )?;
     change.execute(
         "DELETE FROM jobs WHERE state <> 'running' AND id IN
-             (SELECT id FROM jobs ORDER BY started_ms DESC, id LIMIT -1 OFFSET ?1)",
-        [limit::JOBS_MAX],
+             (SELECT id FROM jobs ORDER BY started_ms DESC, id
+              LIMIT 9223372036854775807 OFFSET ?1)",
+        values![limit::JOBS_MAX],
     )?;
     Ok(())
 }
@@ -212,20 +194,21 @@ fn forget_old(change: &Transaction<'_>, caller: &str) -> rusqlite::Result<()> {
 const COLUMNS: &str = "id, caller, call_id, command, started_ms, state, ended_ms, exit_code, \
     stdout_bytes, stderr_bytes, why, changes";
 
-fn read(row: &Row<'_>) -> rusqlite::Result<JobRow> {
+fn read(row: &SqlRow<'_>) -> sql::Result<JobRow> {
     let word: String = row.get(5)?;
     let mut states = JobState::ALL.iter().copied();
-    let state = states.find(|state| state.word() == word).ok_or_else(|| {
-        let unknown = format!("no state of a job: {word}");
-        rusqlite::Error::FromSqlConversionFailure(5, Type::Text, unknown.into())
-    })?;
+    let state = states.find(|state| state.word() == word);
+    let state = state.ok_or_else(|| unknown(format_args!("no state of a job: {word}")))?;
     let ended_at_ms: Option<i64> = row.get(6)?;
     let end = match (state, ended_at_ms) {
         (JobState::Running, _) | (_, None) => None,
         (state, Some(ended_at_ms)) => Some(JobEnd {
             state,
             ended_at_ms,
-            exit_code: row.get(7)?,
+            exit_code: match row.get::<Option<i64>>(7)? {
+                None => None,
+                Some(code) => Some(code.try_into().map_err(|_| unknown("an exit code"))?),
+            },
             stdout_bytes: from_integer(row.get(8)?),
             stderr_bytes: from_integer(row.get(9)?),
             why: row.get(10)?,

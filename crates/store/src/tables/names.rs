@@ -9,6 +9,9 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
 use crate::home::database_file;
+use crate::postgres::Cluster;
+use crate::postgres::address::Address;
+use crate::sql::{Executor, values};
 
 /// How long to wait for a process that writes.
 const WAIT_MAX: Duration = Duration::from_millis(100);
@@ -16,17 +19,24 @@ const WAIT_MAX: Duration = Duration::from_millis(100);
 /// Callers that have a key or a row of their own, at most so many. A home without a
 /// database has none.
 pub fn callers(home: &Path, count_max: usize) -> Result<BTreeSet<String>, StoreError> {
-    let fail = StoreError::database("read the names of callers");
-    let Some(connection) = open(home)? else {
-        return Ok(BTreeSet::new());
-    };
-    let sql = "SELECT name FROM keys UNION SELECT shown FROM callers LIMIT ?1";
-    let mut statement = connection.prepare(sql).map_err(&fail)?;
+    let fail = StoreError::sql("read the names of callers");
     let count_max = i64::try_from(count_max).unwrap_or(i64::MAX);
-    let names = statement
-        .query_map([count_max], |row| row.get(0))
-        .map_err(&fail)?;
-    names.collect::<Result<_, _>>().map_err(&fail)
+    let read = |executor: Executor<'_>| {
+        let sql = "SELECT name FROM keys UNION SELECT shown FROM callers LIMIT ?1";
+        executor.query(sql, values![count_max], |row| row.get(0))
+    };
+    let names: Vec<String> = if let Some(address) = Address::of(home)? {
+        let cluster = Cluster::open(address)?;
+        let pool = cluster.pool();
+        pool.with(|session| read(Executor::Postgres(session)))
+            .map_err(fail)?
+    } else {
+        match open(home)? {
+            Some(connection) => read(Executor::Sqlite(&connection)).map_err(fail)?,
+            None => Vec::new(),
+        }
+    };
+    Ok(names.into_iter().collect())
 }
 
 /// A connection that cannot write. Without a write-ahead log there is nothing to share

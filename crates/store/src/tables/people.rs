@@ -5,16 +5,14 @@
 //! in. Sessions are looked up at every request and never cached: one that was ended by any
 //! process is gone at the next request of every other.
 
-use std::path::Path;
-
 use model::govern::key::KeyDigest;
 use model::govern::person::PersonRole;
 use model::word::Word as _;
-use rusqlite::{OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
 use crate::error::StoreError;
-use crate::home::database::LazyConnection;
 use crate::limit;
+use crate::sql::tables::{LockedTable, Tables, Writers};
+use crate::sql::{self, Executor, SqlRow, unknown, values};
 
 const COLUMNS: &str = "digest, id, person, role, address, browser, started_ms, seen_ms, expires_ms";
 
@@ -44,15 +42,12 @@ pub struct PersonSession {
 /// Codes and sessions of people.
 #[derive(Debug)]
 pub struct People {
-    connection: LazyConnection,
+    tables: Tables,
 }
 
 impl People {
-    pub(crate) fn new(home: &Path) -> People {
-        People {
-            // A used code must stay used if the power fails.
-            connection: LazyConnection::new(home, "FULL"),
-        }
+    pub(crate) fn new(tables: Tables) -> People {
+        People { tables }
     }
 
     /// Keeps a code until `expires_ms`. The oldest give way beyond the bound.
@@ -63,16 +58,18 @@ impl People {
         expires_ms: i64,
     ) -> Result<(), StoreError> {
         self.change("keep a code", |change| {
-            change.execute("DELETE FROM person_codes WHERE expires_ms <= ?1", [now_ms])?;
+            let sql = "DELETE FROM person_codes WHERE expires_ms <= ?1";
+            change.execute(sql, values![now_ms])?;
             change.execute(
-                "INSERT OR REPLACE INTO person_codes (digest, made_ms, expires_ms) VALUES (?1, ?2, ?3)",
-                params![digest, now_ms, expires_ms],
+                "INSERT INTO person_codes (digest, made_ms, expires_ms) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (digest) DO UPDATE SET made_ms = ?2, expires_ms = ?3",
+                values![digest.as_slice(), now_ms, expires_ms],
             )?;
             let most = i64::try_from(limit::PERSON_CODES_MAX).unwrap_or(i64::MAX);
             change.execute(
                 "DELETE FROM person_codes WHERE digest IN (SELECT digest FROM person_codes
-                 ORDER BY made_ms DESC, rowid DESC LIMIT -1 OFFSET ?1)",
-                [most],
+                 ORDER BY made_ms DESC, rowid DESC LIMIT 9223372036854775807 OFFSET ?1)",
+                values![most],
             )?;
             Ok(())
         })
@@ -86,11 +83,8 @@ impl People {
         is_it: &dyn Fn(&KeyDigest) -> bool,
     ) -> Result<bool, StoreError> {
         self.change("take a code", |change| {
-            let mut statement =
-                change.prepare("SELECT digest FROM person_codes WHERE expires_ms > ?1")?;
-            let codes: Vec<KeyDigest> = statement
-                .query_map([now_ms], |row| row.get(0))?
-                .collect::<Result<_, _>>()?;
+            let sql = "SELECT digest FROM person_codes WHERE expires_ms > ?1";
+            let codes: Vec<KeyDigest> = change.query(sql, values![now_ms], |row| row.digest(0))?;
             let mut found = None;
             for code in &codes {
                 if is_it(code) {
@@ -100,9 +94,8 @@ impl People {
             match found {
                 None => Ok(false),
                 Some(code) => {
-                    let gone =
-                        change.execute("DELETE FROM person_codes WHERE digest = ?1", [code])?;
-                    Ok(gone == 1)
+                    let sql = "DELETE FROM person_codes WHERE digest = ?1";
+                    Ok(change.execute(sql, values![code.as_slice()])? == 1)
                 }
             }
         })
@@ -112,19 +105,20 @@ impl People {
     /// the bound.
     pub fn begin(&self, session: &PersonSession, now_ms: i64) -> Result<(), StoreError> {
         self.change("begin a session", |change| {
-            change.execute("DELETE FROM person_sessions WHERE expires_ms <= ?1", [now_ms])?;
+            let sql = "DELETE FROM person_sessions WHERE expires_ms <= ?1";
+            change.execute(sql, values![now_ms])?;
             let most = i64::try_from(limit::PERSON_SESSIONS_MAX).unwrap_or(i64::MAX);
             change.execute(
                 "DELETE FROM person_sessions WHERE digest IN (SELECT digest FROM person_sessions
-                 ORDER BY seen_ms DESC LIMIT -1 OFFSET ?1)",
-                [most.saturating_sub(1)],
+                 ORDER BY seen_ms DESC LIMIT 9223372036854775807 OFFSET ?1)",
+                values![most.saturating_sub(1)],
             )?;
             change.execute(
                 &format!(
                     "INSERT INTO person_sessions ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
                 ),
-                params![
-                    session.digest,
+                values![
+                    session.digest.as_slice(),
                     session.id,
                     session.person,
                     session.role.word(),
@@ -141,29 +135,27 @@ impl People {
 
     /// The session with this digest, over or not.
     pub fn find(&self, digest: &KeyDigest) -> Result<Option<PersonSession>, StoreError> {
-        let fail = StoreError::database("look up a session");
-        let connection = self.connection.lock()?;
         let sql = format!("SELECT {COLUMNS} FROM person_sessions WHERE digest = ?1");
-        let mut statement = connection.prepare_cached(&sql).map_err(&fail)?;
-        let found = statement.query_row([digest], session_of).optional();
-        found.map_err(&fail)
+        self.tables.read("look up a session", |tables| {
+            tables.query_first(&sql, values![digest.as_slice()], session_of)
+        })
     }
 
     /// All sessions, the newest first.
     pub fn all(&self) -> Result<Vec<PersonSession>, StoreError> {
-        let fail = StoreError::database("list the sessions");
-        let connection = self.connection.lock()?;
         let sql = format!("SELECT {COLUMNS} FROM person_sessions ORDER BY started_ms DESC");
-        let mut statement = connection.prepare(&sql).map_err(&fail)?;
-        let rows = statement.query_map([], session_of).map_err(&fail)?;
-        rows.collect::<Result<_, _>>().map_err(&fail)
+        self.tables.read("list the sessions", |tables| {
+            tables.query(&sql, values![], session_of)
+        })
     }
 
     /// Notes that a session was used.
     pub fn touch(&self, digest: &KeyDigest, now_ms: i64) -> Result<(), StoreError> {
         self.change("note the use of a session", |change| {
             let sql = "UPDATE person_sessions SET seen_ms = ?2 WHERE digest = ?1 AND seen_ms < ?2";
-            change.execute(sql, params![digest, now_ms]).map(drop)
+            change
+                .execute(sql, values![digest.as_slice(), now_ms])
+                .map(drop)
         })
     }
 
@@ -171,7 +163,8 @@ impl People {
     pub fn end(&self, digest: &KeyDigest) -> Result<bool, StoreError> {
         self.change("end a session", |change| {
             let sql = "DELETE FROM person_sessions WHERE digest = ?1";
-            change.execute(sql, [digest]).map(|gone| gone > 0)
+            let gone = change.execute(sql, values![digest.as_slice()]);
+            gone.map(|gone| gone > 0)
         })
     }
 
@@ -179,33 +172,27 @@ impl People {
     /// many sessions there were.
     pub fn end_all(&self) -> Result<usize, StoreError> {
         self.change("end all sessions", |change| {
-            change.execute("DELETE FROM person_codes", [])?;
-            change.execute("DELETE FROM person_sessions", [])
+            change.execute("DELETE FROM person_codes", values![])?;
+            change.execute("DELETE FROM person_sessions", values![])
         })
     }
 
     fn change<T>(
         &self,
         doing: &'static str,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+        work: impl FnOnce(Executor<'_>) -> sql::Result<T>,
     ) -> Result<T, StoreError> {
-        let fail = StoreError::database(doing);
-        let mut connection = self.connection.lock()?;
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(&fail)?;
-        let done = work(&transaction).map_err(&fail)?;
-        transaction.commit().map_err(&fail)?;
-        Ok(done)
+        let writers = Writers::OneOf(LockedTable::People);
+        self.tables.change(doing, &writers, work)
     }
 }
 
-fn session_of(row: &Row<'_>) -> rusqlite::Result<PersonSession> {
+fn session_of(row: &SqlRow<'_>) -> sql::Result<PersonSession> {
     let role: String = row.get(3)?;
     // Invariant 8: an unknown word grants nothing.
-    let role = PersonRole::from_word(&role).ok_or(rusqlite::Error::InvalidQuery)?;
+    let role = PersonRole::from_word(&role).ok_or_else(|| unknown("the role of a person"))?;
     Ok(PersonSession {
-        digest: row.get(0)?,
+        digest: row.digest(0)?,
         id: row.get(1)?,
         person: row.get(2)?,
         role,

@@ -6,15 +6,14 @@
 //! and is right when they differ.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use model::record::audit::Failure;
-use model::sync::lock;
-use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 
 use crate::error::StoreError;
-use crate::home::counter::Counter;
+use crate::sql::tables::{LockedTable, Tables, Writers};
+use crate::sql::version::VersionCounter;
+use crate::sql::{self, Executor, SqlRow, values};
 
 mod servers;
 
@@ -73,24 +72,19 @@ impl ToolGrants {
 /// Test results, published documents and grants of tools.
 #[derive(Debug)]
 pub struct Publications {
-    connection: Mutex<Connection>,
-    counter: Counter,
+    tables: Tables,
+    counter: VersionCounter,
 }
 
 impl Publications {
-    pub(crate) fn open(home: &Path, connection: Connection) -> Result<Publications, StoreError> {
-        let publications = Publications {
-            counter: Counter::open(home.join("standing.version"))?,
-            connection: Mutex::new(connection),
-        };
+    pub(crate) fn open(
+        tables: Tables,
+        counter: VersionCounter,
+    ) -> Result<Publications, StoreError> {
         // A process may have died after the database changed and before the file did.
-        let version = {
-            let connection = publications.connection();
-            connection.query_row(READ_VERSION, [], |row| row.get::<_, i64>(0))
-        };
-        let version = version.map_err(StoreError::database(DOING))?;
-        publications.counter.raise(version)?;
-        Ok(publications)
+        let version = tables.read(DOING, |tables| tables.number(READ_VERSION, values![]))?;
+        counter.raise(version)?;
+        Ok(Publications { tables, counter })
     }
 
     /// Stores a test result, replacing an earlier one of the same digest.
@@ -100,7 +94,7 @@ impl Publications {
                 "INSERT INTO passes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                  ON CONFLICT (digest) DO UPDATE SET name = ?2, ok = ?3, at_ms = ?4,
                  elapsed_ms = ?5, error_code = ?6, error_message = ?7",
-                params![
+                values![
                     pass.digest,
                     pass.name,
                     pass.ok,
@@ -117,20 +111,21 @@ impl Publications {
 
     /// The last result of a digest.
     pub fn pass(&self, digest: &str) -> Result<Option<Pass>, StoreError> {
-        self.connection()
-            .query_row("SELECT * FROM passes WHERE digest = ?1", [digest], pass_of)
-            .optional()
-            .map_err(StoreError::database(DOING))
+        let sql = "SELECT * FROM passes WHERE digest = ?1";
+        self.tables.read(DOING, |tables| {
+            tables.query_first(sql, values![digest], pass_of)
+        })
     }
 
     /// Publishes a document, if exactly this digest has passed.
     pub fn publish(&self, name: &str, digest: &str, at_ms: i64) -> Result<(), StoreError> {
         let change = self.change(|connection| {
             let changed = connection.execute(
-                "INSERT INTO published SELECT ?1, ?2, ?3
-                 WHERE EXISTS (SELECT 1 FROM passes WHERE digest = ?2 AND name = ?1 AND ok = 1)
+                "INSERT INTO published
+                 SELECT CAST(?1 AS TEXT), CAST(?2 AS TEXT), CAST(?3 AS BIGINT)
+                 WHERE EXISTS (SELECT 1 FROM passes WHERE digest = ?2 AND name = ?1 AND ok)
                  ON CONFLICT (name) DO UPDATE SET digest = ?2, at_ms = ?3",
-                params![name, digest, at_ms],
+                values![name, digest, at_ms],
             )?;
             Ok(Change::of(changed))
         })?;
@@ -147,23 +142,25 @@ impl Publications {
     pub fn keep_text(&self, name: &str, digest: &str, text: &str) -> Result<(), StoreError> {
         let sql = "INSERT INTO published_texts VALUES (?1, ?2, ?3)
             ON CONFLICT (name) DO UPDATE SET digest = ?2, text = ?3";
-        let kept = self.connection().execute(sql, params![name, digest, text]);
-        kept.map(drop).map_err(StoreError::database(DOING))
+        let kept = self.tables.change(DOING, &Writers::Any, |change| {
+            change.execute(sql, values![name, digest, text])
+        });
+        kept.map(drop)
     }
 
     /// The digest and the text of a tool as it was last published.
     pub fn text(&self, name: &str) -> Result<Option<(String, String)>, StoreError> {
         let sql = "SELECT digest, text FROM published_texts WHERE name = ?1";
-        let found = self
-            .connection()
-            .query_row(sql, [name], |row| Ok((row.get(0)?, row.get(1)?)));
-        found.optional().map_err(StoreError::database(DOING))
+        self.tables.read(DOING, |tables| {
+            tables.query_first(sql, values![name], |row| Ok((row.get(0)?, row.get(1)?)))
+        })
     }
 
     /// Unpublishes a tool. Returns whether it was published.
     pub fn unpublish(&self, name: &str) -> Result<bool, StoreError> {
         let change = self.change(|connection| {
-            let changed = connection.execute("DELETE FROM published WHERE name = ?1", [name])?;
+            let changed =
+                connection.execute("DELETE FROM published WHERE name = ?1", values![name])?;
             Ok(Change::of(changed))
         })?;
         Ok(change == Change::Some)
@@ -183,7 +180,7 @@ impl Publications {
                 changed += connection.execute(
                     "INSERT INTO tool_grants VALUES (?1, ?2, ?3, ?4, ?5)
                      ON CONFLICT (tool, place, need) DO NOTHING",
-                    params![tool, place, need, at_ms, how],
+                    values![tool, place, need, at_ms, how],
                 )?;
             }
             Ok(Change::of(changed))
@@ -200,8 +197,8 @@ impl Publications {
         let change = self.change(|connection| {
             let changed = connection.execute(
                 "DELETE FROM tool_grants
-                 WHERE tool = ?1 AND place = ?2 AND (?3 IS NULL OR need = ?3)",
-                params![tool, place, need],
+                 WHERE tool = ?1 AND place = ?2 AND (CAST(?3 AS TEXT) IS NULL OR need = ?3)",
+                values![tool, place, need],
             )?;
             Ok(Change::of(changed))
         })?;
@@ -210,34 +207,18 @@ impl Publications {
 
     /// Everything at one moment.
     pub fn all(&self) -> Result<PublicationSnapshot, StoreError> {
-        let fail = StoreError::database(DOING);
-        let connection = self.connection();
-        let moment = connection.unchecked_transaction().map_err(&fail)?;
-        let mut statement = moment
-            .prepare_cached("SELECT name, digest FROM published")
-            .map_err(&fail)?;
-        let published = statement
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
-            .map_err(&fail)?
-            .collect::<Result<_, _>>()
-            .map_err(&fail)?;
-        let mut statement = moment
-            .prepare_cached("SELECT * FROM passes")
-            .map_err(&fail)?;
-        let passes = statement
-            .query_map([], |row| {
-                pass_of(row).map(|pass| (pass.digest.clone(), pass))
+        self.tables.read_moment(DOING, |moment| {
+            let sql = "SELECT name, digest FROM published";
+            let published: Vec<(String, String)> =
+                moment.query(sql, values![], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let passes = moment.query("SELECT * FROM passes", values![], pass_of)?;
+            let passes = passes.into_iter().map(|pass| (pass.digest.clone(), pass));
+            Ok(PublicationSnapshot {
+                published: published.into_iter().collect(),
+                passes: passes.collect(),
+                grants: grants_in(moment)?,
+                servers: servers::records_in(moment)?,
             })
-            .map_err(&fail)?
-            .collect::<Result<_, _>>()
-            .map_err(&fail)?;
-        let grants = grants_in(&moment).map_err(&fail)?;
-        let servers = servers::records_in(&moment).map_err(&fail)?;
-        Ok(PublicationSnapshot {
-            published,
-            passes,
-            grants,
-            servers,
         })
     }
 
@@ -254,40 +235,30 @@ impl Publications {
     /// Makes a change in a transaction, and raises the version if anything changed.
     fn change(
         &self,
-        change: impl FnOnce(&Connection) -> rusqlite::Result<Change>,
+        change: impl FnOnce(Executor<'_>) -> sql::Result<Change>,
     ) -> Result<Change, StoreError> {
-        let fail = StoreError::database("change a publication");
-        let mut connection = self.connection();
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(&fail)?;
-        let changed = change(&transaction).map_err(&fail)?;
-        if changed == Change::Some {
-            transaction
-                .execute("UPDATE standing SET version = version + 1", [])
-                .map_err(&fail)?;
-        }
-        let version: i64 = transaction
-            .query_row(READ_VERSION, [], |row| row.get(0))
-            .map_err(&fail)?;
-        transaction.commit().map_err(&fail)?;
+        let writers = Writers::OneOf(LockedTable::Publications);
+        let doing = "change a publication";
+        let (changed, version) = self.tables.change(doing, &writers, |executor| {
+            let changed = change(executor)?;
+            if changed == Change::Some {
+                executor.execute("UPDATE standing SET version = version + 1", values![])?;
+            }
+            Ok((changed, executor.number(READ_VERSION, values![])?))
+        })?;
         self.counter.raise(version)?;
         Ok(changed)
     }
-
-    fn connection(&self) -> MutexGuard<'_, Connection> {
-        lock(&self.connection)
-    }
 }
 
-fn grants_in(connection: &Connection) -> rusqlite::Result<ToolGrants> {
-    let mut statement = connection.prepare_cached("SELECT tool, place, need FROM tool_grants")?;
-    let mut rows = statement.query([])?;
+fn grants_in(connection: Executor<'_>) -> sql::Result<ToolGrants> {
+    let sql = "SELECT tool, place, need FROM tool_grants";
     let mut granted: HashMap<String, HashMap<String, BTreeSet<String>>> = HashMap::new();
-    while let Some(row) = rows.next()? {
+    connection.query(sql, values![], |row| {
         let places = granted.entry(row.get(0)?).or_default();
         places.entry(row.get(1)?).or_default().insert(row.get(2)?);
-    }
+        Ok(())
+    })?;
     let shared = |places: HashMap<_, _>| {
         let places = places.into_iter();
         places
@@ -318,7 +289,7 @@ impl Change {
     }
 }
 
-fn pass_of(row: &Row<'_>) -> rusqlite::Result<Pass> {
+fn pass_of(row: &SqlRow<'_>) -> sql::Result<Pass> {
     let code: Option<String> = row.get(5)?;
     let message: Option<String> = row.get(6)?;
     Ok(Pass {
@@ -326,7 +297,7 @@ fn pass_of(row: &Row<'_>) -> rusqlite::Result<Pass> {
         name: row.get(1)?,
         ok: row.get(2)?,
         at_ms: row.get(3)?,
-        elapsed_ms: row.get::<_, i64>(4)?.try_into().unwrap_or(0),
+        elapsed_ms: row.count(4)?,
         error: code.map(|code| Failure {
             code,
             message: message.unwrap_or_default(),

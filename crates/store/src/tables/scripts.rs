@@ -5,16 +5,15 @@
 //! one resumes from the last step.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use model::limits;
 use model::sync::lock;
-use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use crate::error::StoreError;
-use crate::home::database::LazyConnection;
-use crate::home::process;
+use crate::sql::peers::Peers;
+use crate::sql::tables::{LockedTable, Tables, Writers};
+use crate::sql::{self, Executor, SqlRow, unknown, values};
 #[cfg(feature = "testing")]
 use crate::testing::Failing;
 
@@ -73,9 +72,9 @@ pub enum JournalChange {
 /// The journals of scripts that wait for a person or were resumed.
 #[derive(Debug)]
 pub struct Scripts {
-    home: PathBuf,
     process: Arc<str>,
-    connection: LazyConnection,
+    tables: Tables,
+    peers: Peers,
     /// The journals whose scripts run in this process. The table alone cannot tell: a
     /// journal is released here even if that could not be written.
     held: Mutex<BTreeSet<i64>>,
@@ -84,12 +83,11 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    pub(crate) fn new(home: &Path, process: &Arc<str>) -> Scripts {
+    pub(crate) fn new(tables: Tables, peers: Peers, process: &Arc<str>) -> Scripts {
         Scripts {
-            home: home.to_owned(),
             process: Arc::clone(process),
-            // A power cut must not cause a step to be done twice.
-            connection: LazyConnection::new(home, "FULL"),
+            tables,
+            peers,
             held: Mutex::default(),
             #[cfg(feature = "testing")]
             failing: Failing::default(),
@@ -109,22 +107,20 @@ impl Scripts {
         let living = self.held().clone();
         let kept = self.change(JournalChange::Keep, |change| {
             if let Some(id) = held {
-                let ours = params![id, &*self.process];
                 let sql = "DELETE FROM script_journals WHERE id = ?1 AND process = ?2";
-                if change.execute(sql, ours)? == 0 {
+                if change.execute(sql, values![id, &*self.process])? == 0 {
                     return Ok(JournalSave::Gone);
                 }
             }
             change.execute(
                 "DELETE FROM script_journals WHERE key = ?1 AND process IS NULL",
-                [&script.key],
+                values![script.key],
             )?;
             self.forget_expired(change, script.kept_at_ms, &living)?;
-            let (all, own): (i64, i64) = change.query_row(
-                "SELECT count(*), count(*) FILTER (WHERE caller = ?1) FROM script_journals",
-                [&script.caller],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )?;
+            let sql = "SELECT count(*), count(*) FILTER (WHERE caller = ?1) FROM script_journals";
+            let both = |row: &SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
+            let counted = change.query_first(sql, values![script.caller], both)?;
+            let (all, own): (i64, i64) = counted.ok_or_else(|| unknown("a row is missing"))?;
             let is_full =
                 own >= limits::SCRIPT_JOURNALS_PER_CALLER_MAX || all >= limits::SCRIPT_JOURNALS_MAX;
             if is_full {
@@ -133,7 +129,7 @@ impl Scripts {
             change.execute(
                 "INSERT INTO script_journals (key, caller, kept_ms, expires_ms, bytes, journal)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![
+                values![
                     script.key,
                     script.caller,
                     script.kept_at_ms,
@@ -153,13 +149,9 @@ impl Scripts {
     /// Whether there is no journal of a key, if that is known without waiting. Nearly
     /// always there is none, and this check needs no write.
     pub fn is_absent(&self, key: &str) -> bool {
-        let Some(connection) = self.connection.try_lock() else {
-            return false;
-        };
-        let found = connection
-            .prepare_cached("SELECT 1 FROM script_journals WHERE key = ?1")
-            .and_then(|mut statement| statement.exists([key]));
-        matches!(found, Ok(false))
+        let sql = "SELECT count(*) FROM script_journals WHERE key = ?1";
+        let count = |tables: Executor<'_>| tables.number(sql, values![key]);
+        self.tables.try_read(count) == Some(0)
     }
 
     /// Takes a journal to resume its script, unless it expired. No other process can take
@@ -174,16 +166,11 @@ impl Scripts {
             };
             change.execute(
                 "UPDATE script_journals SET process = ?2 WHERE id = ?1",
-                params![id, &*self.process],
+                values![id, &*self.process],
             )?;
-            let mut steps = change
-                .prepare("SELECT step FROM script_steps WHERE script = ?1 ORDER BY number")?;
-            let steps = steps.query_map([id], |row| row.get(0))?;
-            Ok(Some(TakenJournal {
-                id,
-                journal,
-                steps: steps.collect::<Result<_, _>>()?,
-            }))
+            let sql = "SELECT step FROM script_steps WHERE script = ?1 ORDER BY number";
+            let steps = change.query(sql, values![id], |row| row.get(0))?;
+            Ok(Some(TakenJournal { id, journal, steps }))
         })?;
         held.extend(taken.as_ref().map(|taken| taken.id));
         Ok(taken)
@@ -193,20 +180,19 @@ impl Scripts {
     pub fn add(&self, id: i64, step: &str, expires_at_ms: i64) -> Result<JournalSave, StoreError> {
         let bytes_max = i64::try_from(limits::SCRIPT_JOURNAL_BYTES_MAX).unwrap_or(i64::MAX);
         self.change(JournalChange::Add, |change| {
-            let grown: Option<i64> = change
-                .query_row(
-                    "UPDATE script_journals SET bytes = bytes + ?3, expires_ms = max(expires_ms, ?4)
-                     WHERE id = ?1 AND process = ?2 RETURNING bytes",
-                    params![id, &*self.process, bytes(step), expires_at_ms],
-                    |row| row.get(0),
-                )
-                .optional()?;
+            let grown: Option<i64> = change.query_first(
+                "UPDATE script_journals SET bytes = bytes + ?3,
+                 expires_ms = CASE WHEN expires_ms < ?4 THEN ?4 ELSE expires_ms END
+                 WHERE id = ?1 AND process = ?2 RETURNING bytes",
+                values![id, &*self.process, bytes(step), expires_at_ms],
+                |row| row.get(0),
+            )?;
             match grown {
                 None => return Ok(JournalSave::Gone),
                 Some(grown) if grown > bytes_max => {
                     // Taken back, so that the stored size stays right.
                     let sql = "UPDATE script_journals SET bytes = bytes - ?2 WHERE id = ?1";
-                    change.execute(sql, params![id, bytes(step)])?;
+                    change.execute(sql, values![id, bytes(step)])?;
                     return Ok(JournalSave::TooLong);
                 }
                 Some(_) => {}
@@ -214,7 +200,7 @@ impl Scripts {
             change.execute(
                 "INSERT INTO script_steps (script, number, step) VALUES
                  (?1, (SELECT coalesce(max(number), 0) + 1 FROM script_steps WHERE script = ?1), ?2)",
-                params![id, step],
+                values![id, step],
             )?;
             Ok(JournalSave::Yes)
         })
@@ -223,9 +209,8 @@ impl Scripts {
     /// Deletes the journal of a script that ended.
     pub fn end(&self, id: i64) -> Result<(), StoreError> {
         self.change(JournalChange::End, |change| {
-            let ours = params![id, &*self.process];
             let sql = "DELETE FROM script_journals WHERE id = ?1 AND process = ?2";
-            change.execute(sql, ours)
+            change.execute(sql, values![id, &*self.process])
         })?;
         self.held().remove(&id);
         Ok(())
@@ -243,9 +228,8 @@ impl Scripts {
             return Ok(());
         }
         let offered = self.change(JournalChange::Keep, |change| {
-            let ours = params![id, &*self.process];
             let sql = "UPDATE script_journals SET process = NULL WHERE id = ?1 AND process = ?2";
-            change.execute(sql, ours)
+            change.execute(sql, values![id, &*self.process])
         });
         drop(held);
         offered.map(|_| ())
@@ -260,17 +244,16 @@ impl Scripts {
     /// The oldest journal of a key that no live process has taken.
     fn free(
         &self,
-        change: &Transaction<'_>,
+        change: Executor<'_>,
         key: &str,
         held: &BTreeSet<i64>,
-    ) -> rusqlite::Result<Option<(i64, String)>> {
-        let mut found = change.prepare(
-            "SELECT id, process, journal FROM script_journals WHERE key = ?1 ORDER BY id",
-        )?;
-        let found = found.query_map([key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        for row in found {
-            let (id, process, journal): (i64, Option<String>, String) = row?;
-            if !self.is_held(id, process.as_deref(), held) {
+    ) -> sql::Result<Option<(i64, String)>> {
+        let sql = "SELECT id, process, journal FROM script_journals WHERE key = ?1 ORDER BY id";
+        let found: Vec<(i64, Option<String>, String)> = change.query(sql, values![key], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+        for (id, process, journal) in found {
+            if !self.is_held(change, id, process.as_deref(), held)? {
                 return Ok(Some((id, journal)));
             }
         }
@@ -280,45 +263,47 @@ impl Scripts {
     /// Deletes expired journals, except those that a live process has taken.
     fn forget_expired(
         &self,
-        change: &Transaction<'_>,
+        change: Executor<'_>,
         now_ms: i64,
         held: &BTreeSet<i64>,
-    ) -> rusqlite::Result<()> {
-        let mut expired = change
-            .prepare_cached("SELECT id, process FROM script_journals WHERE expires_ms <= ?1")?;
-        let expired = expired.query_map([now_ms], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        for row in expired.collect::<Result<Vec<(i64, Option<String>)>, _>>()? {
-            let (id, process) = row;
-            if !self.is_held(id, process.as_deref(), held) {
-                change.execute("DELETE FROM script_journals WHERE id = ?1", [id])?;
+    ) -> sql::Result<()> {
+        let sql = "SELECT id, process FROM script_journals WHERE expires_ms <= ?1";
+        let expired: Vec<(i64, Option<String>)> =
+            change.query(sql, values![now_ms], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for (id, process) in expired {
+            if !self.is_held(change, id, process.as_deref(), held)? {
+                change.execute("DELETE FROM script_journals WHERE id = ?1", values![id])?;
             }
         }
         Ok(())
     }
 
-    fn is_held(&self, id: i64, process: Option<&str>, held: &BTreeSet<i64>) -> bool {
-        match process {
+    fn is_held(
+        &self,
+        change: Executor<'_>,
+        id: i64,
+        process: Option<&str>,
+        held: &BTreeSet<i64>,
+    ) -> sql::Result<bool> {
+        Ok(match process {
             None => false,
             Some(process) if *process == *self.process => held.contains(&id),
-            Some(process) => !process::is_dead(&self.home, process),
-        }
+            Some(process) => !self.peers.is_dead(change, process)?,
+        })
     }
 
     fn change<T>(
         &self,
         step: JournalChange,
-        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+        change: impl FnOnce(Executor<'_>) -> sql::Result<T>,
     ) -> Result<T, StoreError> {
-        let fail = StoreError::database(step.doing());
-        let mut connection = self.connection.lock()?;
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(&fail)?;
-        let changed = change(&transaction).map_err(&fail)?;
-        #[cfg(feature = "testing")]
-        self.failing.at(step).map_err(&fail)?;
-        transaction.commit().map_err(&fail)?;
-        Ok(changed)
+        self.tables
+            .change(step.doing(), &step.writers(), |executor| {
+                let changed = change(executor)?;
+                #[cfg(feature = "testing")]
+                self.failing.at(step)?;
+                Ok(changed)
+            })
     }
 
     fn held(&self) -> MutexGuard<'_, BTreeSet<i64>> {
@@ -327,6 +312,14 @@ impl Scripts {
 }
 
 impl JournalChange {
+    /// Those that look before they write need the table for themselves.
+    fn writers(self) -> Writers {
+        match self {
+            JournalChange::Keep | JournalChange::Take => Writers::OneOf(LockedTable::Scripts),
+            JournalChange::Add | JournalChange::End => Writers::Any,
+        }
+    }
+
     fn doing(self) -> &'static str {
         match self {
             JournalChange::Keep => "save the journal of a script",

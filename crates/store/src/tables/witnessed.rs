@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use model::record::note::{NoteKey, NoteSignature};
 use model::record::tree::TreeHash;
 use model::record::witness::{WitnessRefusal, WitnessRequest};
-use rusqlite::{OptionalExtension as _, TransactionBehavior};
 
 use crate::audit::evidence::key::{HomeKey, is_sound};
 use crate::error::StoreError;
-use crate::home::database::{LazyConnection, from_integer, to_integer};
+use crate::home::database::{from_integer, to_integer};
+use crate::sql::tables::{LockedTable, Tables, Writers};
+use crate::sql::values;
 
 const DOING: &str = "remember the head of another log";
 
@@ -18,7 +19,7 @@ const DOING: &str = "remember the head of another log";
 #[derive(Debug)]
 pub struct WitnessedHeads {
     home: PathBuf,
-    connection: LazyConnection,
+    tables: Tables,
 }
 
 /// The head of another log.
@@ -36,11 +37,10 @@ pub struct WitnessedHead {
 
 impl WitnessedHeads {
     /// `home` is without links.
-    pub(crate) fn new(home: &Path) -> WitnessedHeads {
+    pub(crate) fn new(home: &Path, tables: Tables) -> WitnessedHeads {
         WitnessedHeads {
             home: home.to_owned(),
-            // A cosignature must not outlive the memory of what it was given for.
-            connection: LazyConnection::new(home, "FULL"),
+            tables,
         }
     }
 
@@ -57,63 +57,61 @@ impl WitnessedHeads {
         keys: &[NoteKey],
         seconds: u64,
     ) -> Result<Result<NoteSignature, WitnessRefusal>, StoreError> {
-        let fail = StoreError::database(DOING);
         let key = self.home_key()?;
-        let mut connection = self.connection.lock()?;
-        let change = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(&fail)?;
-        let mut fault = None;
-        let seen = |origin: &str| {
-            let sql = "SELECT size, root FROM witnessed WHERE origin = ?1";
-            let row = change.query_row(sql, [origin], |row| {
-                let root: [u8; 32] = row.get(1)?;
-                Ok((from_integer(row.get(0)?), TreeHash::from_bytes(root)))
-            });
-            row.optional().unwrap_or_else(|error| {
-                fault = Some(error);
-                None
-            })
-        };
-        let judged = request.judge(keys, seen, &is_sound);
-        if let Some(fault) = fault {
-            return Err(fail(fault));
+        let writers = Writers::OneOf(LockedTable::Witnessed);
+        let judged = self.tables.change(DOING, &writers, |change| {
+            let mut fault = None;
+            let seen = |origin: &str| {
+                let sql = "SELECT size, root FROM witnessed WHERE origin = ?1";
+                let row = change.query_first(sql, values![origin], |row| {
+                    let root = TreeHash::from_bytes(row.digest(1)?);
+                    Ok((row.count(0)?, root))
+                });
+                row.unwrap_or_else(|error| {
+                    fault = Some(error);
+                    None
+                })
+            };
+            let judged = request.judge(keys, seen, &is_sound);
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+            if let Ok(head) = &judged {
+                change.execute(
+                    "INSERT INTO witnessed VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT (origin) DO UPDATE
+                     SET size = ?2, root = ?3, seen_at = ?4, note = ?5",
+                    values![
+                        head.origin,
+                        to_integer(head.size),
+                        head.root.bytes().as_slice(),
+                        to_integer(seconds),
+                        request.note.to_string(),
+                    ],
+                )?;
+            }
+            Ok(judged.map(drop))
+        })?;
+        if let Err(refusal) = judged {
+            return Ok(Err(refusal));
         }
-        let head = match judged {
-            Ok(head) => head,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let sql = "INSERT OR REPLACE INTO witnessed VALUES (?1, ?2, ?3, ?4, ?5)";
-        let values = (
-            &head.origin,
-            to_integer(head.size),
-            head.root.bytes(),
-            to_integer(seconds),
-            request.note.to_string(),
-        );
-        change.execute(sql, values).map_err(&fail)?;
-        change.commit().map_err(&fail)?;
         let signature = key.cosign(seconds, request.note.text());
         signature.ok_or(StoreError::Closed).map(Ok)
     }
 
     /// All of them, by name.
     pub fn list(&self) -> Result<Vec<WitnessedHead>, StoreError> {
-        let fail = StoreError::database("read the heads of other logs");
-        let connection = self.connection.lock()?;
         let sql = "SELECT origin, size, seen_at, note FROM witnessed ORDER BY origin";
-        let mut statement = connection.prepare(sql).map_err(&fail)?;
-        let rows = statement.query_map([], |row| {
-            Ok(WitnessedHead {
-                origin: row.get(0)?,
-                size: from_integer(row.get(1)?),
-                seen_at: from_integer(row.get(2)?),
-                note: row.get(3)?,
+        self.tables.read("read the heads of other logs", |tables| {
+            tables.query(sql, values![], |row| {
+                Ok(WitnessedHead {
+                    origin: row.get(0)?,
+                    size: from_integer(row.get(1)?),
+                    seen_at: from_integer(row.get(2)?),
+                    note: row.get(3)?,
+                })
             })
-        });
-        rows.map_err(&fail)?
-            .collect::<Result<_, _>>()
-            .map_err(&fail)
+        })
     }
 
     fn home_key(&self) -> Result<HomeKey, StoreError> {

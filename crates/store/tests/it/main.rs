@@ -3,11 +3,15 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test that cannot go on should stop"
+    clippy::duplicate_mod,
+    reason = "a test that cannot go on should stop; the suite of the tables runs on both databases"
 )]
 
 mod audit;
+mod cluster;
 mod home;
+/// A real Postgres for these tests.
+mod lab;
 mod scratch;
 mod tables;
 mod tools;

@@ -34,6 +34,24 @@ impl Home {
         self.sql_of("ringfence.db", sql);
     }
 
+    /// The same where the databases have different words for it: SQLite, Postgres.
+    pub(crate) fn sql_of_both(&self, sqlite: &str, _: &str) {
+        self.sql(sqlite);
+    }
+
+    /// The same, if the database lets it.
+    pub(crate) fn try_sql(&self, sql: &str) -> Result<(), String> {
+        let connection = rusqlite::Connection::open(self.path.join("ringfence.db")).unwrap();
+        let on = connection.execute_batch("PRAGMA foreign_keys = ON");
+        on.unwrap();
+        connection
+            .execute_batch(sql)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Processes that were killed count as dead: here the kernel sees to it.
+    pub(crate) fn bury_the_dead(&self) {}
+
     /// The same in the index of the audit.
     pub(crate) fn index_sql(&self, sql: &str) {
         self.sql_of("audit/index.db", sql);
@@ -129,6 +147,15 @@ pub(crate) fn closing(status: Status) -> Closing {
 /// Runs a future to its end.
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+/// The same for a future that uses the network.
+pub(crate) fn wait_on_io<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
         .build()
         .unwrap()
         .block_on(future)

@@ -5,10 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rusqlite::{Connection, params};
-
 use super::{Change, Publications};
 use crate::error::StoreError;
+use crate::sql::{self, Executor, SqlRow, values};
 
 /// What is remembered about a server. The texts are records of crate `upstream`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,8 +32,9 @@ impl Publications {
         let change = self.change(|connection| {
             let changed = connection.execute(
                 "INSERT INTO servers VALUES (?1, '', ?2, ?3, 0)
-                 ON CONFLICT (name) DO UPDATE SET seen = ?2, seen_ms = ?3 WHERE seen <> ?2",
-                params![server, seen, at_ms],
+                 ON CONFLICT (name) DO UPDATE SET seen = ?2, seen_ms = ?3
+                 WHERE servers.seen <> ?2",
+                values![server, seen, at_ms],
             )?;
             Ok(Change::of(changed))
         })?;
@@ -52,11 +52,11 @@ impl Publications {
         let change = self.change(|connection| {
             connection.execute(
                 "INSERT INTO servers VALUES (?1, '', '', 0, 0) ON CONFLICT (name) DO NOTHING",
-                [server],
+                values![server],
             )?;
             let changed = connection.execute(
                 "UPDATE servers SET pins = ?2 WHERE name = ?1 AND pins = ?3 AND seen = ?4",
-                params![server, pins, &*before.pins, &*before.seen],
+                values![server, pins, &*before.pins, &*before.seen],
             )?;
             Ok(Change::of(changed))
         })?;
@@ -68,8 +68,8 @@ impl Publications {
         self.change(|connection| {
             let changed = connection.execute(
                 "INSERT INTO servers VALUES (?1, '', '', 0, 1)
-                 ON CONFLICT (name) DO UPDATE SET restarts = restarts + 1",
-                [server],
+                 ON CONFLICT (name) DO UPDATE SET restarts = servers.restarts + 1",
+                values![server],
             )?;
             Ok(Change::of(changed))
         })
@@ -79,18 +79,18 @@ impl Publications {
     /// Forgets a server. Returns whether anything was remembered.
     pub fn forget_server(&self, server: &str) -> Result<bool, StoreError> {
         let change = self.change(|connection| {
-            let changed = connection.execute("DELETE FROM servers WHERE name = ?1", [server])?;
+            let changed =
+                connection.execute("DELETE FROM servers WHERE name = ?1", values![server])?;
             Ok(Change::of(changed))
         })?;
         Ok(change == Change::Some)
     }
 }
 
-pub(super) fn records_in(connection: &Connection) -> rusqlite::Result<ServerRecords> {
+pub(super) fn records_in(connection: Executor<'_>) -> sql::Result<ServerRecords> {
     let sql = "SELECT name, pins, seen, seen_ms, restarts FROM servers";
-    let mut statement = connection.prepare_cached(sql)?;
-    let record = |row: &rusqlite::Row<'_>| {
-        let text = |index| row.get::<_, String>(index).map(Arc::from);
+    let record = |row: &SqlRow<'_>| {
+        let text = |index: usize| row.get::<String>(index).map(Arc::from);
         let record = ServerRecord {
             pins: text(1)?,
             seen: text(2)?,
@@ -99,5 +99,6 @@ pub(super) fn records_in(connection: &Connection) -> rusqlite::Result<ServerReco
         };
         Ok((row.get(0)?, record))
     };
-    statement.query_map([], record)?.collect()
+    let records = connection.query(sql, values![], record)?;
+    Ok(records.into_iter().collect())
 }

@@ -7,7 +7,10 @@ use model::policy::risk::Level;
 use store::approvals::{AskResult, Claim, FoundApproval, GivenAnswer, Listing, WaitingPlace};
 use store::{Approval, Store};
 
-use crate::scratch::Home;
+use super::Home;
+
+/// How both databases spell it.
+const FALSE: &str = "false";
 
 const NOW: i64 = 1_000_000;
 const LATER: i64 = NOW + 600_000;
@@ -209,7 +212,6 @@ fn sql_cannot_use_an_approval_twice() {
             .is_some()
     );
     assert!(approvals.revoke("revoked", NOW + 2).unwrap());
-    let connection = rusqlite::Connection::open(home.path.join("ringfence.db")).unwrap();
     for sql in [
         "UPDATE approvals SET state = 'approved' WHERE id = 'used'",
         "UPDATE approvals SET state = 'pending' WHERE id = 'used'",
@@ -222,7 +224,7 @@ fn sql_cannot_use_an_approval_twice() {
         "UPDATE approvals SET caller = 'other'",
         "UPDATE approvals SET state = 'maybe'",
     ] {
-        assert!(connection.execute_batch(sql).is_err(), "{sql}");
+        assert!(home.try_sql(sql).is_err(), "{sql}");
     }
 }
 
@@ -247,9 +249,10 @@ fn questions_are_bounded_and_old_ones_are_deleted() {
                answered_ms, answered_by, channel, own_client)
              SELECT '{state}-' || {caller} || '-' || n, '{state}', 'inbox', {asked_ms} + n, {LATER},
                '{state}-' || {caller} || '-' || n, 't',
-               'c', 't', {caller}, 0, 'L3', '[]', 'p', '{{}}',
-               iif('{state}' = 'pending', NULL, 'once'), iif('{state}' = 'pending', NULL, 1),
-               'owner', 'inbox', 0 FROM n"
+               'c', 't', {caller}, {FALSE}, 'L3', '[]', 'p', '{{}}',
+               CASE WHEN '{state}' = 'pending' THEN NULL ELSE 'once' END,
+               CASE WHEN '{state}' = 'pending' THEN NULL ELSE 1 END,
+               'owner', 'inbox', {FALSE} FROM n"
         ));
     };
     copy(own_max - 1, "pending", "'caller-0'", NOW);
@@ -339,4 +342,53 @@ fn the_bytes_that_wait_are_bounded() {
         let name = format!("c{caller}");
         assert_eq!(ask(&name, &name, bytes), expected, "{name}");
     }
+}
+
+/// Every change fails once just before it is kept: nothing of it is there, and the next try
+/// does all of it.
+#[test]
+fn a_change_that_fails_leaves_nothing() {
+    use store::approvals::ApprovalChange;
+    let home = Home::new("approvals-fail");
+    let store = home.store();
+    let approvals = store.approvals();
+    let refused = |step, what: &dyn Fn() -> bool| {
+        approvals.fail(Some(step));
+        assert!(what(), "{step:?} fails");
+        approvals.fail(None);
+    };
+    let first = question("a1", "ann", "b1");
+    refused(ApprovalChange::Ask, &|| approvals.ask(&first, NOW).is_err());
+    assert_eq!(approvals.get("a1").unwrap(), None);
+    let mut shown = first.clone();
+    shown.place = WaitingPlace::Client;
+    assert_eq!(asked(&store, &shown), AskResult::Written);
+    let place = WaitingPlace::Inbox;
+    refused(ApprovalChange::Wait, &|| {
+        approvals.wait_at("a1", place, NOW).is_err()
+    });
+    let kept = approvals.get("a1").unwrap().unwrap();
+    assert_eq!(kept.place, WaitingPlace::Client);
+    approvals.wait_at("a1", place, NOW).unwrap();
+    let given = yes(ApprovalScope::Once, "owner");
+    let answer = || approvals.answer("a1", ApprovalState::Approved, &given, Some(LATER));
+    refused(ApprovalChange::Answer, &|| answer().is_err());
+    let kept = approvals.get("a1").unwrap().unwrap();
+    assert_eq!(kept.state, ApprovalState::Pending);
+    assert!(answer().unwrap());
+    let wanted = claim("b1", "ann");
+    refused(ApprovalChange::Claim, &|| {
+        approvals.claim(&wanted, NOW + 2).is_err()
+    });
+    refused(ApprovalChange::Take, &|| {
+        approvals.claim_one("a1", &wanted, NOW + 2).is_err()
+    });
+    refused(ApprovalChange::Revoke, &|| {
+        approvals.revoke("a1", NOW + 2).is_err()
+    });
+    refused(ApprovalChange::EndSession, &|| {
+        approvals.end_session("session").is_err()
+    });
+    let used = approvals.claim(&wanted, NOW + 2).unwrap().unwrap();
+    assert_eq!((used.state, used.uses), (ApprovalState::Used, 1));
 }

@@ -5,7 +5,7 @@ use model::govern::trust::{Feedback, Track, TrustState};
 use model::limits;
 use store::callers::{FeedbackRow, Paused, Raise, TrustSave};
 
-use crate::scratch::Home;
+use super::Home;
 
 fn track(level: AccessLevel, since_ms: i64) -> Track {
     Track {
@@ -15,14 +15,14 @@ fn track(level: AccessLevel, since_ms: i64) -> Track {
     }
 }
 
-fn state(level: AccessLevel, since_ms: i64) -> TrustState {
+pub(crate) fn state(level: AccessLevel, since_ms: i64) -> TrustState {
     TrustState {
         all: track(level, since_ms),
         categories: [("WEB".to_owned(), track(AccessLevel::Sandboxed, 1))].into(),
     }
 }
 
-fn paused() -> Paused {
+pub(crate) fn paused() -> Paused {
     Paused {
         at_ms: 7,
         by: "owner".to_owned(),
@@ -96,13 +96,11 @@ fn an_elevated_level_names_who_agreed() {
     callers.keep_trust("ann", None, &standard, 1).unwrap();
     let alone = callers.keep_trust("ann", Some(&standard), &elevated, 2);
     assert!(alone.is_err(), "{alone:?}");
-    let raw = rusqlite::Connection::open(home.path.join("ringfence.db")).unwrap();
     assert!(
-        raw.execute("UPDATE trust SET level = 'elevated'", [])
-            .is_err()
+        home.try_sql("UPDATE trust SET level = 'elevated'").is_err(),
+        "nobody agreed"
     );
-    assert!(raw.execute("UPDATE trust SET level = 'root'", []).is_err());
-    drop(raw);
+    assert!(home.try_sql("UPDATE trust SET level = 'root'").is_err());
     let raise = |since_ms| {
         let raise = Raise {
             category: None,
@@ -197,40 +195,4 @@ fn subjects_of_an_issuer_are_case_sensitive() {
     }
     pause("Ann").unwrap();
     assert!(callers.get("aNN").unwrap().unwrap().paused.is_some());
-}
-
-/// Rows of a home in which subjects were folded: whoever was paused stays so under every
-/// name it had, and what was earned in common is gone.
-#[test]
-fn folded_subjects_stay_paused_and_earn_again() {
-    let home = Home::new("callers-folded");
-    let store = home.store();
-    for name in ["oauth:kim", "ann"] {
-        let kept = store
-            .callers()
-            .keep_trust(name, None, &state(AccessLevel::Standard, 1), 5);
-        assert_eq!(kept.unwrap(), TrustSave::Yes);
-        let pause = |row: &mut store::callers::CallerRow| row.paused = Some(paused());
-        store.callers().change(name, 5, pause).unwrap();
-    }
-    drop(store);
-    home.sql(
-        "UPDATE callers SET shown = 'oauth:KIM' WHERE name = 'oauth:kim';
-         UPDATE callers SET shown = 'Ann' WHERE name = 'ann';
-         DROP TABLE tool_grants; DROP TABLE servers; DROP TABLE former_keys;
-         DROP TABLE audit_signed; DROP TABLE witnessed; DROP TABLE jobs;
-         DROP TABLE person_codes; DROP TABLE person_sessions; DROP TABLE published_texts;
-         DROP TRIGGER approvals_changed; ALTER TABLE approvals DROP COLUMN changed;
-         ALTER TABLE approvals DROP COLUMN changed_binding;
-         ALTER TABLE approvals DROP COLUMN why; PRAGMA user_version = 7",
-    );
-    let store = home.store();
-    let get = |name: &str| store.callers().get(name).unwrap();
-    for name in ["oauth:kim", "oauth:KIM"] {
-        let row = get(name).unwrap();
-        assert_eq!((row.paused, row.trust), (Some(paused()), None), "{name}");
-    }
-    let ann = get("ann").unwrap();
-    assert!(ann.paused.is_some() && ann.trust.is_some());
-    assert_eq!(get("oauth:Kim"), None);
 }

@@ -3,7 +3,7 @@
 use model::record::job::JobState;
 use store::{JobEnd, NewJob};
 
-use crate::scratch::Home;
+use super::Home;
 
 fn job(id: &str, caller: &str, started_at_ms: i64) -> NewJob {
     NewJob {

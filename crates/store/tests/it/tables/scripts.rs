@@ -4,7 +4,7 @@ use model::limits;
 use store::scripts::JournalChange;
 use store::{JournalSave, ScriptJournal, Store, TakenJournal};
 
-use crate::scratch::Home;
+use super::Home;
 
 const NOW: i64 = 1_000_000;
 const LATER: i64 = NOW + 600_000;

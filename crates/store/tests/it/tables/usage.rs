@@ -6,7 +6,7 @@ use model::govern::access::quota::{self, LimitExceeded, LimitedCall, RateLimit};
 use model::limits;
 use store::Store;
 
-use crate::scratch::Home;
+use super::Home;
 
 fn limit(concurrent: Option<u64>, units_per_day: Option<u64>) -> RateLimit {
     RateLimit {
@@ -56,6 +56,7 @@ fn usage_of_a_killed_process_is_released() {
             .unwrap();
         assert_eq!(String::from_utf8_lossy(&child.stdout), "entered Ok(())\n");
         assert!(!child.status.success(), "it was killed");
+        home.bury_the_dead();
     }
     assert!(enter(&store, &one, "ann").unwrap().is_ok());
     assert!(enter(&store, &one, "ann").unwrap().is_err(), "it is taken");

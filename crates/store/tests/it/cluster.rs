@@ -1,0 +1,7 @@
+//! Nodes on one Postgres: who wins, what the others see and when, and what happens while the
+//! database is gone.
+
+mod copy;
+mod gone;
+mod race;
+mod schema;

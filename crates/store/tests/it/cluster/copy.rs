@@ -1,0 +1,245 @@
+//! Moving decisions between a home and a shared store: nothing is lost, nothing is mixed.
+
+use std::path::Path;
+
+use model::govern::access::AccessLevel;
+use model::govern::approval::{ApprovalScope, ApprovalState};
+use model::govern::key::{self, KeyRecord, Role};
+use model::govern::person::PersonRole;
+use model::govern::trust::{Feedback, Track, TrustState};
+use store::approvals::{GivenAnswer, Listing, WaitingPlace};
+use store::callers::{FeedbackRow, Paused};
+use store::shared::{self, CopyTarget};
+use store::{Approval, Keys, NewJob, Pass, PersonSession, ScriptJournal, Store};
+
+use crate::lab::{SharedHome, open, write_settings};
+use crate::scratch::Home;
+
+/// Something in every table.
+fn fill(home: &Path) {
+    let store = open(home);
+    let publications = store.publications();
+    let pass = Pass {
+        digest: "d1".to_owned(),
+        name: "hello".to_owned(),
+        ok: true,
+        at_ms: 5,
+        error: None,
+        elapsed_ms: 7,
+    };
+    publications.record_pass(&pass).unwrap();
+    publications.publish("hello", "d1", 6).unwrap();
+    publications
+        .keep_text("hello", "d1", "{\"a\": \"ü\"}")
+        .unwrap();
+    publications
+        .grant(("hello", ""), &["host".to_owned()], "cli", 7)
+        .unwrap();
+    publications.save_seen("server", "seen", 8).unwrap();
+    let track = Track {
+        level: AccessLevel::Elevated,
+        since_ms: 1,
+        verified_ms: 1,
+    };
+    let state = TrustState {
+        all: track,
+        categories: Default::default(),
+    };
+    store.callers().keep_trust("Ann", None, &state, 9).unwrap();
+    let pause = Paused {
+        at_ms: 1,
+        by: "owner".to_owned(),
+        why: Some("too much".to_owned()),
+    };
+    store
+        .callers()
+        .change("Ann", 9, |row| row.paused = Some(pause))
+        .unwrap();
+    for score in [3, 9] {
+        let said = FeedbackRow {
+            feedback: Feedback {
+                at_ms: 4,
+                score,
+                category: None,
+            },
+            note: None,
+            by: "owner".to_owned(),
+        };
+        store.callers().add_feedback("Ann", &said).unwrap();
+    }
+    fill_the_rest(&store);
+    drop(store);
+    fill_keys(home);
+}
+
+fn fill_the_rest(store: &Store) {
+    store.approvals().ask(&question(), 1_000).unwrap();
+    let yes = GivenAnswer {
+        scope: Some(ApprovalScope::Once),
+        at_ms: 1_001,
+        by: "owner".to_owned(),
+        channel: "inbox".to_owned(),
+        own_client: false,
+        note: Some("fine".to_owned()),
+        changed: None,
+    };
+    let state = ApprovalState::Approved;
+    assert!(
+        store
+            .approvals()
+            .answer("a", state, &yes, Some(9_000))
+            .unwrap()
+    );
+    let journal = ScriptJournal {
+        key: "k".to_owned(),
+        caller: "ann".to_owned(),
+        kept_at_ms: 1_000,
+        expires_at_ms: 9_000,
+        journal: "journal".to_owned(),
+    };
+    store.scripts().keep(&journal, None).unwrap();
+    let taken = store.scripts().take("k", 1_000).unwrap().unwrap();
+    store.scripts().add(taken.id, "step", 9_000).unwrap();
+    let job = NewJob {
+        id: "j".to_owned(),
+        caller: "ann".to_owned(),
+        call_id: "call".to_owned(),
+        command: "make".to_owned(),
+        started_at_ms: 1,
+    };
+    store.jobs().start(&job, 5).unwrap();
+    let key = [("few".to_owned(), "ann".to_owned())];
+    store.usage().change(&key, 0, |_| ()).unwrap();
+    store.people().add_code(&[5; 32], 1, 9_000).unwrap();
+    let session = PersonSession {
+        digest: [6; 32],
+        id: "s".to_owned(),
+        person: "ann".to_owned(),
+        role: PersonRole::Owner,
+        address: "here".to_owned(),
+        browser: "b".to_owned(),
+        started_ms: 1,
+        seen_ms: 1,
+        expires_ms: 9_000,
+    };
+    store.people().begin(&session, 1).unwrap();
+}
+
+fn fill_keys(home: &Path) {
+    let keys = Keys::open(home).unwrap();
+    for (number, name) in [(1, "ada"), (2, "eve")] {
+        let id = key::id([number; key::ID_BYTES]);
+        let record = KeyRecord {
+            digest: key::key(&id, [number; key::SECRET_BYTES]).digest(),
+            id,
+            name: name.to_owned(),
+            role: Role::Agent,
+            created_ms: 5,
+            expires_ms: None,
+        };
+        keys.add(&record).unwrap();
+    }
+    assert!(keys.revoke("eve").unwrap());
+}
+
+fn question() -> Approval {
+    Approval {
+        id: "a".to_owned(),
+        state: ApprovalState::Pending,
+        place: WaitingPlace::Inbox,
+        asked_at_ms: 1_000,
+        expires_at_ms: 9_000,
+        binding: "b".to_owned(),
+        tool_binding: "t".to_owned(),
+        session: None,
+        call_id: "call".to_owned(),
+        tool: "tool".to_owned(),
+        caller: "ann".to_owned(),
+        caller_is_owner: true,
+        level: model::policy::risk::Level::L3,
+        reasons: vec!["files".to_owned()],
+        why: "rule".to_owned(),
+        prompt: "May it?".to_owned(),
+        arguments: "{}".to_owned(),
+        answer: None,
+        used_by_call: None,
+        used_at_ms: None,
+        uses: 0,
+    }
+}
+
+/// All that the store can say, without what belongs to a process.
+fn told(home: &Path) -> String {
+    let store: Store = open(home);
+    let keys = Keys::open(home).unwrap();
+    let publications = store.publications();
+    format!(
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        publications.all().unwrap(),
+        publications.text("hello").unwrap(),
+        store.callers().all().unwrap(),
+        store.callers().feedback("ann").unwrap(),
+        store.approvals().list(Listing::All, 1_000).unwrap(),
+        store.people().all().unwrap(),
+        store.jobs().of("ann", 77).unwrap(),
+        keys.all().unwrap(),
+        keys.former(&key::key(&key::id([2; key::ID_BYTES]), [2; key::SECRET_BYTES]).digest()),
+    )
+}
+
+#[test]
+fn a_home_moves_into_a_shared_store_and_back() {
+    let shared = SharedHome::new("copy");
+    let home = Home::new("copy-from");
+    fill(&home.path);
+    let before = told(&home.path);
+    // A home whose settings name no shared store has nowhere to copy to.
+    assert_eq!(shared::copy(&home.path, CopyTarget::Shared).unwrap(), None);
+    write_settings(&home.path, &shared.url(), "");
+    let copied = shared::copy(&home.path, CopyTarget::Shared)
+        .unwrap()
+        .unwrap();
+    let empty: Vec<_> = copied.iter().filter(|table| table.rows == 0).collect();
+    let names: Vec<_> = empty.iter().map(|table| table.name).collect();
+    assert_eq!(names, ["witnessed"], "every table has a row in this test");
+    assert_eq!(told(&home.path), before);
+    // Journals go on, under the same number, and new ones come after it.
+    let store = open(&home.path);
+    let taken = store.scripts().take("k", 1_000).unwrap().unwrap();
+    assert_eq!(taken.steps, ["step"]);
+    drop(store);
+    // Twice is refused: the shared store is not empty.
+    let again = shared::copy(&home.path, CopyTarget::Shared).unwrap_err();
+    assert!(again.to_string().contains("not empty"), "{again}");
+    // Back, into the home of another node.
+    let back = Home::new("copy-back");
+    write_settings(&back.path, &shared.url(), "");
+    let returned = shared::copy(&back.path, CopyTarget::Home).unwrap().unwrap();
+    assert_eq!(returned, copied);
+    std::fs::remove_file(back.path.join("ringfence.toml")).unwrap();
+    assert_eq!(told(&back.path), before);
+}
+
+#[test]
+fn what_is_in_use_is_not_copied() {
+    let shared = SharedHome::new("copy-used");
+    let home = Home::new("copy-busy");
+    let serving = home.store();
+    write_settings(&home.path, &shared.url(), "");
+    let refused = shared::copy(&home.path, CopyTarget::Shared).unwrap_err();
+    assert!(
+        refused.to_string().contains("stop `ringfence serve`"),
+        "{refused}"
+    );
+    drop(serving);
+    shared::copy(&home.path, CopyTarget::Shared)
+        .unwrap()
+        .unwrap();
+    let serving = shared.store();
+    let refused = shared::copy(&home.path, CopyTarget::Home).unwrap_err();
+    assert!(
+        refused.to_string().contains("stop `ringfence serve`"),
+        "{refused}"
+    );
+    drop(serving);
+}

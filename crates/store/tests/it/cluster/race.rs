@@ -1,0 +1,282 @@
+//! Many takers on two nodes: exactly one gets it.
+
+use model::govern::access::quota::{self, LimitedCall, RateLimit};
+use model::govern::approval::{ApprovalScope, ApprovalState};
+use model::policy::risk::Level;
+use store::approvals::{Claim, GivenAnswer, WaitingPlace};
+use store::{Approval, Store};
+
+use crate::lab::{SharedHome, open, until};
+
+const NOW: i64 = 1_000_000;
+const LATER: i64 = NOW + 600_000;
+
+fn question(id: &str, binding: &str) -> Approval {
+    Approval {
+        id: id.to_owned(),
+        state: ApprovalState::Pending,
+        place: WaitingPlace::Inbox,
+        asked_at_ms: NOW,
+        expires_at_ms: LATER,
+        binding: binding.to_owned(),
+        tool_binding: "tool".to_owned(),
+        session: None,
+        call_id: "call".to_owned(),
+        tool: "tool".to_owned(),
+        caller: "ann".to_owned(),
+        caller_is_owner: false,
+        level: Level::L3,
+        reasons: Vec::new(),
+        why: String::new(),
+        prompt: "May it?".to_owned(),
+        arguments: "{}".to_owned(),
+        answer: None,
+        used_by_call: None,
+        used_at_ms: None,
+        uses: 0,
+    }
+}
+
+fn yes() -> GivenAnswer {
+    GivenAnswer {
+        scope: Some(ApprovalScope::Once),
+        at_ms: NOW + 1,
+        by: "owner".to_owned(),
+        channel: "inbox".to_owned(),
+        own_client: false,
+        note: None,
+        changed: None,
+    }
+}
+
+fn claim(binding: &str, call: usize) -> Claim {
+    Claim {
+        call_id: format!("call-{call}"),
+        binding: binding.to_owned(),
+        tool_binding: "tool".to_owned(),
+        session: None,
+        separate: false,
+        own_client: true,
+    }
+}
+
+/// What so many threads on both nodes get.
+fn race<T: Send>(
+    stores: &[Store],
+    count: usize,
+    work: impl Fn(&Store, usize) -> Option<T> + Sync,
+) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = (0..count)
+            .map(|number| {
+                let store = &stores[number % stores.len()];
+                scope.spawn(move || work(store, number))
+            })
+            .collect();
+        let ended = threads.into_iter();
+        ended.filter_map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// Asked on one node, approved on the other, used by one of fifty.
+#[test]
+fn an_approval_is_used_once_by_fifty_takers_on_two_nodes() {
+    let home = SharedHome::new("race-approval");
+    let stores = [home.store(), home.store()];
+    stores[0].approvals().ask(&question("a", "b"), NOW).unwrap();
+    let approvals = stores[1].approvals();
+    let state = ApprovalState::Approved;
+    assert!(approvals.answer("a", state, &yes(), Some(LATER)).unwrap());
+    let used = race(&stores, 50, |store, number| {
+        store
+            .approvals()
+            .claim(&claim("b", number), NOW + 2)
+            .unwrap()
+    });
+    assert_eq!(used.len(), 1);
+    assert_eq!((used[0].state, used[0].uses), (ApprovalState::Used, 1));
+    // As many approvals as takers: each gets one.
+    for number in 0..10 {
+        let id = format!("a{number}");
+        // Shown to a client each, so that none joins another.
+        let mut asked = question(&id, "many");
+        asked.place = WaitingPlace::Client;
+        stores[0].approvals().ask(&asked, NOW).unwrap();
+        assert!(approvals.answer(&id, state, &yes(), Some(LATER)).unwrap());
+    }
+    let used = race(&stores, 10, |store, number| {
+        store
+            .approvals()
+            .claim(&claim("many", number), NOW + 2)
+            .unwrap()
+    });
+    assert_eq!(used.len(), 10);
+}
+
+/// A refusal is delivered to one call, and a question is answered once.
+#[test]
+fn a_question_is_answered_once_and_its_refusal_delivered_once() {
+    let home = SharedHome::new("race-answer");
+    let stores = [home.store(), home.store()];
+    stores[0].approvals().ask(&question("a", "b"), NOW).unwrap();
+    let answered = race(&stores, 20, |store, _| {
+        let no = GivenAnswer {
+            scope: None,
+            ..yes()
+        };
+        let answered = store
+            .approvals()
+            .answer("a", ApprovalState::Declined, &no, None);
+        answered.unwrap().then_some(())
+    });
+    assert_eq!(answered.len(), 1);
+    let got = race(&stores, 20, |store, number| {
+        store
+            .approvals()
+            .claim(&claim("b", number), NOW + 2)
+            .unwrap()
+    });
+    assert_eq!(got.len(), 1);
+}
+
+/// The same question from many calls is one row, and the bound of a caller holds.
+#[test]
+fn the_same_question_is_asked_once() {
+    let home = SharedHome::new("race-ask");
+    let stores = [home.store(), home.store()];
+    let written = race(&stores, 20, |store, number| {
+        let asked = store
+            .approvals()
+            .ask(&question(&format!("q{number}"), "b"), NOW);
+        (asked.unwrap() == store::approvals::AskResult::Written).then_some(())
+    });
+    assert_eq!(written.len(), 1);
+    assert_eq!(home.ask("SELECT count(*) FROM approvals"), "1");
+}
+
+fn limit(units_per_day: Option<u64>, concurrent: Option<u64>) -> RateLimit {
+    RateLimit {
+        id: "few".to_owned(),
+        callers: Vec::new(),
+        groups: Vec::new(),
+        tools: Vec::new(),
+        calls_per_minute: None,
+        concurrent,
+        units_per_day,
+    }
+}
+
+fn enter(store: &Store, limit: &RateLimit) -> bool {
+    let visit = LimitedCall {
+        caller: "ann",
+        groups: &[],
+        tool: "tool",
+        units: 1,
+        at_ms: 0,
+    };
+    let usage = store.usage();
+    let key = [("few".to_owned(), "ann".to_owned())];
+    let entered = usage.change(&key, 0, |tallies| {
+        let mut held = vec![(limit, tallies.remove(0))];
+        let entered = quota::enter(&mut held, &visit, usage.process());
+        tallies.extend(held.into_iter().map(|(_, tally)| tally));
+        entered.is_ok()
+    });
+    entered.unwrap().unwrap()
+}
+
+#[test]
+fn a_limit_over_two_nodes_is_reached_and_never_exceeded() {
+    let home = SharedHome::new("race-limit");
+    let stores = [home.store(), home.store()];
+    let thirty = limit(Some(30), None);
+    let entered = race(&stores, 60, |store, _| enter(store, &thirty).then_some(()));
+    assert_eq!(entered.len(), 30);
+}
+
+/// The places of a node that is gone are free when its lease ends, and not before.
+#[test]
+fn places_of_a_dead_node_are_freed_with_its_lease() {
+    let home = SharedHome::new("lease");
+    let here = home.store();
+    let two = limit(None, Some(2));
+    let child = std::process::Command::new(env!("CARGO_BIN_EXE_store-test-child"))
+        .arg("enter")
+        .arg(home.node("dies"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout).into_owned();
+    assert_eq!(said, "entered Ok(())\n", "{child:?}");
+    assert!(enter(&here, &two));
+    assert!(!enter(&here, &two), "the dead node's lease still counts");
+    home.bury_the_dead();
+    assert!(enter(&here, &two));
+    assert!(!enter(&here, &two));
+}
+
+/// Whatever one node changes, the other knows within a second, and at once where it was
+/// changed. These nodes are not strict.
+#[test]
+fn changes_are_seen_by_other_nodes_within_a_second() {
+    let home = SharedHome::new("news");
+    let here = open(&home.node_with("here", ""));
+    let there = open(&home.node_with("there", ""));
+    let before = there.callers().version().unwrap();
+    let own = here.callers().version().unwrap();
+    let pause = |row: &mut store::callers::CallerRow| {
+        row.paused = Some(store::callers::Paused {
+            at_ms: 1,
+            by: "owner".to_owned(),
+            why: None,
+        });
+    };
+    let began = std::time::Instant::now();
+    here.callers().change("ann", 1, pause).unwrap();
+    assert!(here.callers().version().unwrap() > own, "at once");
+    until("the other node sees it", || {
+        there.callers().version().unwrap() > before
+    });
+    assert!(
+        began.elapsed() < std::time::Duration::from_millis(1_500),
+        "{began:?}"
+    );
+    assert!(
+        there
+            .callers()
+            .get("ann")
+            .unwrap()
+            .unwrap()
+            .paused
+            .is_some()
+    );
+}
+
+/// A key that was revoked on one node opens nothing on the other.
+#[test]
+fn a_revoked_key_is_dead_on_every_node() {
+    use model::govern::key::{self, KeyRecord, Role};
+    let home = SharedHome::new("revoke");
+    let here = store::Keys::open(&home.node_with("here", "")).unwrap();
+    let there = store::Keys::open(&home.node_with("there", "")).unwrap();
+    let id = key::id([1; key::ID_BYTES]);
+    let record = KeyRecord {
+        digest: key::key(&id, [1; key::SECRET_BYTES]).digest(),
+        id,
+        name: "ada".to_owned(),
+        role: Role::Agent,
+        created_ms: 5,
+        expires_ms: None,
+    };
+    assert_eq!(there.find(&record.id).unwrap(), None);
+    here.add(&record).unwrap();
+    assert_eq!(here.find(&record.id).unwrap(), Some(record.clone()));
+    until("the key is known", || {
+        there.find(&record.id).unwrap().is_some()
+    });
+    assert!(here.revoke("ADA").unwrap());
+    assert_eq!(here.find(&record.id).unwrap(), None, "at once");
+    until("the key is dead", || {
+        there.find(&record.id).unwrap().is_none()
+    });
+}

@@ -1,0 +1,20 @@
+//! The suite in the SQLite of a home.
+
+pub(crate) use crate::scratch::Home;
+
+#[path = "approvals.rs"]
+pub(crate) mod approvals;
+#[path = "callers.rs"]
+pub(crate) mod callers;
+#[path = "jobs.rs"]
+pub(crate) mod jobs;
+#[path = "keys.rs"]
+pub(crate) mod keys;
+#[path = "people.rs"]
+pub(crate) mod people;
+#[path = "publications.rs"]
+pub(crate) mod publications;
+#[path = "scripts.rs"]
+pub(crate) mod scripts;
+#[path = "usage.rs"]
+pub(crate) mod usage;
