@@ -163,7 +163,7 @@ pub(crate) struct Check {
 /// Uses the real sandbox and policy. Publishing needs a passed test.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A test works on a temporary copy of files. Needs beyond computing (hosts, variables, writing) are asked about once, at a terminal.\n\nExit: 0 all passed, 1 one failed, 2 none failed but one could not be tried."
+    after_help = "A test works on a temporary copy of files. If a tool needs hosts, variables or writing, you are asked once, at a terminal.\n\nExit: 0 all passed, 1 one failed, 2 none failed but one could not be tried."
 )]
 pub(crate) struct Test {
     /// Names of tools or files of documents; every tool if none is given
@@ -178,7 +178,7 @@ pub(crate) struct Test {
     pub(crate) common: Common,
 }
 
-/// A name is a published tool; a file is taken as it stands.
+/// A name must be a published tool. A file is run as it is.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 done, 1 refused or failed, 2 could not be tried.")]
 pub(crate) struct RunArguments {
@@ -431,7 +431,7 @@ pub(crate) struct Which {
 pub(crate) enum KindWord {
     /// Calls
     Call,
-    /// What happened beside calls: settings, keys, approvals, publications
+    /// Changes outside of calls: settings, keys, approvals, publications
     Notice,
     /// Both
     All,

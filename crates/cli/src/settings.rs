@@ -92,7 +92,7 @@ pub(crate) fn environment_with(file: Option<&Path>) -> anyhow::Result<Environmen
     Ok(environment)
 }
 
-/// What the service manager handed over, if one started this process.
+/// The credentials from the service manager, if one started this process.
 pub(crate) fn credentials() -> Option<Credentials> {
     variable(CREDENTIALS).map(Credentials::open)
 }

@@ -21,7 +21,7 @@ impl Caller {
         }
     }
 
-    /// Someone a door has made sure of.
+    /// A caller that a door authenticated.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Caller {
         Caller {

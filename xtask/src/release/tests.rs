@@ -60,7 +60,7 @@ impl Repository {
     }
 
     fn release(&self, wish: &ReleaseWish, parts: &Parts) -> Result<TaskAnswer> {
-        // A tag needs to be somebody's.
+        // A tag needs a tagger.
         self.git(&["config", "user.name", "One"]);
         self.git(&["config", "user.email", "one@example.org"]);
         perform(&self.0, wish, parts)

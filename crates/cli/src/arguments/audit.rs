@@ -80,7 +80,7 @@ pub(crate) struct AuditWitness {
 #[derive(Debug, Args)]
 #[command(after_help = "With `--json` one value per line; with `--once` one value.")]
 pub(crate) struct TopArguments {
-    /// Print one picture of the last minute and stop
+    /// Print the last minute once and stop
     #[arg(long)]
     pub(crate) once: bool,
     #[command(flatten)]

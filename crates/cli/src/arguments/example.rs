@@ -242,7 +242,7 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
     (
         "approvals approve",
         &[
-            ("ringfence approvals approve 3f2a", "asks how far it goes"),
+            ("ringfence approvals approve 3f2a", "asks for the scope"),
             (
                 "ringfence approvals approve 3f2a --scope session",
                 "this session",
@@ -382,7 +382,7 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         &[
             ("ringfence audit list --since 2h", "the last two hours"),
             ("ringfence audit list --status refused", "refused calls"),
-            ("ringfence audit list --kind notice", "changes beside calls"),
+            ("ringfence audit list --kind notice", "changes outside of calls"),
         ],
     ),
     (
@@ -435,7 +435,7 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         "top",
         &[
             ("ringfence top", "stop with Ctrl-C"),
-            ("ringfence top --once --json", "one picture, for a script"),
+            ("ringfence top --once --json", "once, for a script"),
         ],
     ),
     (

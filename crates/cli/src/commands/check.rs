@@ -44,7 +44,6 @@ struct Checkup {
     is_taken: bool,
 }
 
-/// Runs the command.
 pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Exit> {
     let environment = settings::environment_with(arguments.common.env_file.as_deref())?;
     let home = settings::home(arguments.common.home.home.as_deref());

@@ -37,7 +37,6 @@ pub(crate) const NAME: &str = "ringfence";
 /// Settings of a client, in bytes.
 const FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &ConnectArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(&arguments.home)?;
     let config = settings::config(Some(&home))?;
@@ -183,7 +182,7 @@ impl Change<'_> {
             false => printer.line(&format!("{file}  up to date")),
         }
         if told.is_mended {
-            printer.note("others could read that file, which holds a key; only you can now");
+            printer.note("other users could read that file, which holds a key; now only you can");
         }
         match (told.caller, told.answers) {
             (Some(name), Some(Level::L0)) => printer.note(&format!(
@@ -243,7 +242,7 @@ fn entry(
     if let Some(url) = address {
         return client::entry(client, &Entry::Address { url, key });
     }
-    let program = std::env::current_exe().context("cannot find the file of this program")?;
+    let program = std::env::current_exe().context("cannot find the program file of `ringfence`")?;
     let is_usual = settings::home_source(arguments.home.home.as_deref()) == "default";
     let entry = Entry::Program {
         program: &program,

@@ -21,7 +21,6 @@ use crate::output::printer::{Format, Printer, Style};
 use crate::settings;
 use crate::wiring;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &KeysArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(arguments.home())?;
     let keys = Keys::open(&home)?;
@@ -39,7 +38,7 @@ pub(crate) fn run(arguments: &KeysArguments, printer: &mut Printer) -> anyhow::R
     }
 }
 
-/// What the audit says about a key.
+/// The audit notice about a key.
 pub(crate) fn notice(act: Act, record: &KeyRecord, message: &str) -> Notice {
     let notice = Notice::new(act, "owner", "cli", message).about(&record.name);
     let notice = notice

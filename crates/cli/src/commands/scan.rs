@@ -11,7 +11,6 @@ use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use engine::server_launch::{finding_line, finding_value};
 
-/// Runs the command.
 pub(crate) fn run(arguments: &ScanArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let files = match &arguments.target {
         Some(word) => vec![ClientFile::find(word)?],

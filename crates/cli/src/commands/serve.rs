@@ -36,7 +36,6 @@ use crate::wiring::telemetry::Traces;
 use crate::wiring::waiting;
 use crate::wiring::witness;
 
-/// Runs the command.
 pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     engine::memory::settle();
     let runtime = wiring::server_runtime()?;
@@ -111,7 +110,7 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
 
 /// Writes a notice about a new token. If that fails, the token is deleted.
 fn note_token(engine: &Engine) -> anyhow::Result<()> {
-    let message = "the token of this machine was made";
+    let message = "the token of this machine was created";
     let notice = Notice::new(Act::KeyMade, SERVER, "serve", message).about(TOKEN_FILE);
     let written = engine.notice(notice);
     if written.is_err() {
@@ -156,7 +155,7 @@ async fn listener(listen: &str, address: SocketAddr) -> anyhow::Result<TcpListen
                     None => "another program".to_owned(),
                 };
                 format!(
-                    "{holder} has it: end that one, or choose another port, such as \
+                    "{holder} uses it: stop that process, or choose another port, such as \
                      `--listen 127.0.0.1:0` for any free one"
                 )
             }

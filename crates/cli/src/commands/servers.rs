@@ -35,7 +35,6 @@ use crate::wiring;
 use engine::server_launch::{ServerLaunch, finding_line, finding_value};
 use review::ReviewSheet;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &ServersArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine(arguments.common())?;
     match &arguments.command {
@@ -260,7 +259,7 @@ fn run_remove(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Res
     let Some(changed) = edit::without(&text, name)? else {
         return Err(unknown(engine, name));
     };
-    // What was accepted goes first: if this ends in between, the server is held, and the
+    // The accepted definitions are removed first: if this ends in between, the server is held, and the
     // command can be repeated.
     engine.servers().forget(name)?;
     store::settings::write(engine.home(), &changed)?;

@@ -54,7 +54,6 @@ const BACKUPS_MAX: usize = 100;
 /// What a client is called that was not named.
 const CALLER: &str = "client";
 
-/// Runs the command.
 pub(crate) fn run(arguments: &WrapArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let Some(word) = &arguments.target else {
         bail!("{}", which());
@@ -239,7 +238,7 @@ impl Wrapping<'_> {
 
     /// The client's file with one entry in the place of those that move.
     fn new_text(&self, own: &Identity) -> anyhow::Result<String> {
-        let program = std::env::current_exe().context("cannot find the file of this program")?;
+        let program = std::env::current_exe().context("cannot find the program file of `ringfence`")?;
         let is_usual = settings::home_source(self.arguments.home.home.as_deref()) == "default";
         let entry = Entry::Program {
             program: &program,

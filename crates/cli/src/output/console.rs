@@ -193,7 +193,7 @@ impl Terminal {
     fn answer(&mut self, wanted: &Wanted, size: Size) -> io::Result<Read> {
         loop {
             if self.drop_typed()? {
-                self.show(&["what was typed before the question does not count"])?;
+                self.show(&["input typed before the question is ignored"])?;
             }
             self.file.write_all(b"> ")?;
             let shown = Instant::now();
@@ -205,7 +205,7 @@ impl Terminal {
             if shown.elapsed() >= READING_MIN {
                 return Ok(read);
             }
-            self.show(&["that was too fast to be meant; once more:"])?;
+            self.show(&["that was too fast to have been read; answer again:"])?;
         }
     }
 

@@ -59,7 +59,7 @@ impl Bar {
         }));
         let drawn = Arc::clone(&state);
         let is_shown = format == Format::Human && printer::can_redraw();
-        // Without a thread there is no bar, and the work goes on.
+        // Without a thread there is no bar; the work continues.
         let drawing = is_shown.then(|| {
             let (stop, stopped) = mpsc::channel::<()>();
             let thread = thread::Builder::new().name("progress".to_owned());

@@ -10,11 +10,11 @@
 use model::text::{count, elided, folded, one_line};
 use unicode_width::UnicodeWidthChar as _;
 
-/// Before what is not ours.
+/// Before text of others.
 const BAR: &str = "| ";
-/// Before what we say about it.
+/// Before our own remarks on it.
 const ASIDE: &str = "+ ";
-/// Before what goes on of a choice.
+/// Before the further lines of a choice.
 const INDENT: &str = "      ";
 /// Columns a terminal has at least; a narrower one breaks lines itself.
 const COLUMNS_MIN: usize = 20;
@@ -35,7 +35,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// What is used where a terminal does not say.
+    /// The size used if the terminal does not report one.
     pub(crate) const USUAL: Size = Size {
         columns: 80,
         rows: 24,
@@ -63,7 +63,7 @@ pub(crate) struct Sheet {
     pub(crate) about: String,
     /// Keys and what they mean. Anything else is the last.
     pub(crate) choices: Vec<(String, String)>,
-    /// What anything else means.
+    /// The meaning of any other key.
     pub(crate) otherwise: String,
 }
 

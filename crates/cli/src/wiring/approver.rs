@@ -18,7 +18,7 @@ pub(crate) fn short(id: &str) -> String {
     id.chars().take(SHORT_ID_CHARS).collect()
 }
 
-/// What a question says, wherever it comes from.
+/// The texts of a question.
 pub(crate) struct QuestionWords<'a> {
     pub(crate) id: Option<&'a str>,
     pub(crate) level: Level,

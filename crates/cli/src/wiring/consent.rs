@@ -1,5 +1,5 @@
-//! Asks the person at the terminal whether a document may be tested with what it reaches
-//! for. What was granted once is not asked again.
+//! Asks the person at the terminal whether a document may be tested with the access it
+//! needs. An earlier grant is not asked for again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ fn agrees(usable: &UsableDocument, place: Option<&Path>, wanted: &WantedGrants) 
     let name = sheet::name(&usable.document.name);
     let level = wanted.risk.level;
     let head = format!(
-        "[risk {} {}] {name} reaches for what you have not agreed to yet",
+        "[risk {} {}] {name} needs access that you have not granted yet",
         level.badge(),
         level.label()
     );

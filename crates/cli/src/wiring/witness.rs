@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Where a witness takes heads.
 const ADD: &str = "add-checkpoint";
 
-/// What the witness said.
+/// The answer of a witness.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cosigned {
     /// The records it cosigned.
@@ -31,7 +31,7 @@ pub(crate) struct Cosigned {
 pub(crate) async fn show(audit: &Audit, fetch: &Fetch, address: &str) -> anyhow::Result<Cosigned> {
     let url = format!("{address}/{ADD}");
     let mut old = audit.witnessed_size()?;
-    // The witness knows best what it saw; after its word there is one more try.
+    // The witness knows which head it saw last. If it names another size, try once more.
     for _ in 0..2 {
         let request = audit.witness_request(old)?;
         let size = request.note.head()?.size;
@@ -41,7 +41,7 @@ pub(crate) async fn show(audit: &Audit, fetch: &Fetch, address: &str) -> anyhow:
                 let lines = answer.lines().map(str::parse);
                 let signatures: Vec<NoteSignature> = lines
                     .collect::<Result<_, _>>()
-                    .context("the witness answered with something else than a cosignature")?;
+                    .context("the answer of the witness is not a cosignature")?;
                 let first = signatures
                     .first()
                     .context("the witness sent no cosignature")?;
@@ -68,7 +68,7 @@ pub(crate) async fn show(audit: &Audit, fetch: &Fetch, address: &str) -> anyhow:
             }
         }
     }
-    bail!("the witness changes its mind about what it saw")
+    bail!("the witness contradicts its earlier answer")
 }
 
 /// Shows the head of a server from time to time, while it runs. Each reason for a failure

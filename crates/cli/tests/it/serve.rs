@@ -262,7 +262,7 @@ fn settings_that_need_a_restart_are_reported() {
     let home = folder.join("ring");
     std::fs::create_dir_all(&home).unwrap();
     let settings = |text: &str| {
-        // As editors do, so that nobody reads half a file.
+        // As editors do, so that no reader sees half a file.
         std::fs::write(home.join("new"), text).unwrap();
         std::fs::rename(home.join("new"), home.join("ringfence.toml")).unwrap();
     };

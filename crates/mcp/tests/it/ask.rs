@@ -56,7 +56,7 @@ async fn a_question_shows_everything() {
     server.end().await;
 }
 
-/// A client that says it can ask, and then that it cannot: as if nobody were there.
+/// A client that says it can ask, and then that it cannot, is treated as one that cannot.
 #[tokio::test]
 async fn a_client_may_be_unable_after_all() {
     let mut scene = Scene::new("unable after all", Column::LegacyHttp, WAIT).await;

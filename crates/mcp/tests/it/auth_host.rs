@@ -237,7 +237,7 @@ fn settings_that_make_no_sense_are_told_all_at_once() {
     assert_eq!(base(Some("https://x.example/a/")), "https://x.example/a");
 }
 
-/// Whoever probes a machine by its number knows none of its names. That very number does,
+/// A probe reaches a machine by its address and knows none of its names. That address does,
 /// and nothing else that is none of its names.
 #[tokio::test]
 async fn a_probe_may_name_the_address_it_reached() {

@@ -214,7 +214,7 @@ async fn hiding() -> (World, Vec<String>) {
     (world, hidden.map(str::to_owned).to_vec())
 }
 
-/// To the byte: nobody can tell a tool that is hidden from one that is not there.
+/// A hidden tool and an absent one get the same reply, to the byte.
 #[tokio::test]
 async fn hidden_is_the_same_as_absent() {
     let (world, hidden) = hiding().await;

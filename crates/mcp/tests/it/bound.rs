@@ -169,7 +169,7 @@ async fn a_session_with_a_call_under_way_does_not_give_way() {
     for _ in 0..2 {
         let mut client = server.client().await;
         client.begin(LEGACY, json!({})).await;
-        // Nobody listens at the second: its call goes on all the same.
+        // No client listens at the second; its call continues all the same.
         let answer = client.post(&call(1, "slow", json!({"go": true}))).await;
         held.push(lab.arrived().await);
         clients.push((client, answer));

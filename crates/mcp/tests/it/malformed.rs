@@ -143,7 +143,7 @@ async fn refusals_of_the_transport_are_json() {
     server.end().await;
 }
 
-/// A session ends with 204, once, and only for whoever began it.
+/// A session ends with 204, once, and only for the principal that began it.
 #[tokio::test]
 async fn sessions_belong_to_their_caller() {
     let world = World::new().await;

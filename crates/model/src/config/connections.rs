@@ -31,7 +31,7 @@ pub struct ConnectionConfig {
     pub user: Option<String>,
     /// The variable that holds the password or token.
     pub credential: Option<String>,
-    /// Who may use it, besides the owner. Nobody else if both lists are empty.
+    /// Who may use it beside the owner. Only the owner if both lists are empty.
     pub callers: Vec<NamePattern>,
     /// The groups that may use it, in lower case.
     pub groups: Vec<String>,

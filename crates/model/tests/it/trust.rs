@@ -251,7 +251,7 @@ proptest! {
 /// A deed: its day, its tool, its badge, and whether it was done, failed or denied.
 type LevelInput = (i64, u8, usize, u8);
 
-/// The weighted score as one would reckon it on paper, and what follows from it.
+/// The weighted score, computed naively, and the level that follows.
 /// Nothing where the score is so near a threshold that rounding decides.
 fn weighted_on_paper(
     level: AccessLevel,

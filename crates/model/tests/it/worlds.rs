@@ -244,7 +244,7 @@ fn badge(world: &World) -> usize {
     network.max(if world.tool.write { 4 } else { 0 })
 }
 
-/// Yes, no, or nobody can tell.
+/// Yes, no, or unknown.
 fn holds(when: When, amount: Option<&Value>) -> Option<bool> {
     match (when, amount) {
         (When::Given, amount) => Some(amount.is_some()),

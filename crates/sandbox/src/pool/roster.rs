@@ -199,7 +199,7 @@ impl Roster {
             .collect()
     }
 
-    /// Gives out every place that someone waits for, first come first served.
+    /// Gives free places to waiting calls, first come first served.
     fn serve_queue(self: &Arc<Self>) {
         let mut given = Vec::new();
         {

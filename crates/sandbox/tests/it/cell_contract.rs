@@ -345,7 +345,7 @@ fn check_notes(job: Job, expected: &str, notes: &str) {
     assert_eq!(report.notes, notes, "{body}");
 }
 
-/// The commonest slip: a call that nobody waited for.
+/// The commonest slip: a call without `await`.
 #[test]
 fn a_promise_is_no_result() {
     check(

@@ -192,7 +192,7 @@ fn processor_time_stands_still_while_a_call_is_awaited() {
             std::thread::yield_now();
             std::thread::park_timeout(Duration::from_millis(5));
         }
-        // Answers nobody waits for change nothing.
+        // Answers to no pending request change nothing.
         cell.answer(HostCallId(99), HostAnswer::Value(Payload::default()));
         cell.answer(
             request.id,

@@ -280,7 +280,7 @@ async fn a_deaf_worker_is_killed_at_the_deadline() {
     let began = Instant::now();
     let runs = (0..32).map(|_| pool.run("tester", big.clone(), &Echo));
     for outcome in futures_util::future::join_all(runs).await {
-        let error = outcome.expect_err("nobody answers");
+        let error = outcome.expect_err("no worker answers");
         assert!(error.retryable(), "{error}");
     }
     assert!(

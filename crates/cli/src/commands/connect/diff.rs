@@ -32,8 +32,8 @@ pub(super) fn lines(old: &str, new: &str) -> String {
     gone.chain(come).collect::<Vec<_>>().join("\n")
 }
 
-/// The text without what stands after `Bearer` and without keys of ours: those are for
-/// the file.
+/// Hides tokens after `Bearer` and our own keys: a terminal and its log must not show
+/// them.
 pub(super) fn hidden(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

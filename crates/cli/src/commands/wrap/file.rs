@@ -29,7 +29,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()
         .with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// A file beside another, whose name goes on.
+/// A path beside another, with a suffix.
 pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);

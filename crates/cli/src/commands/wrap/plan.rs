@@ -19,7 +19,7 @@ use engine::server_settings::{self as edit, WrittenServer};
 const RUNNERS: [&str; 12] = [
     "npx", "bunx", "pnpx", "npm", "pnpm", "yarn", "bun", "uvx", "uv", "pipx", "deno", "go",
 ];
-/// What stands before a secret in a header.
+/// Schemes before a secret in a header.
 const SCHEMES: [&str; 3] = ["Bearer ", "Basic ", "token "];
 /// Names that are tried when one is taken.
 const NAMES_TRIED_MAX: usize = 1_000;
@@ -40,7 +40,7 @@ pub(crate) struct WrapPlan {
 /// A server that moves.
 #[derive(Debug)]
 pub(crate) struct ImportedServer {
-    /// What the client calls it.
+    /// The client's name for it.
     pub(crate) from: String,
     /// As the client has it.
     pub(crate) launch: ServerLaunch,
@@ -52,7 +52,7 @@ pub(crate) struct ImportedServer {
     pub(crate) dropped: Vec<String>,
 }
 
-/// What is there already.
+/// The settings and secrets that exist already.
 pub(crate) struct Ground<'a> {
     pub(crate) config: &'a Config,
     /// What `secrets.env` holds.
@@ -219,7 +219,7 @@ fn base_name(raw_name: &str) -> String {
 }
 
 /// The folders a command names: it was made to read them. A script of a package reads the
-/// packages beside it. A folder near the root is not given, for it would be everything.
+/// packages beside it. A folder near the root is not given: it would be everything.
 fn named_folders(command: &[String]) -> Vec<String> {
     let mut folders = BTreeSet::new();
     for argument in command.iter().skip(1) {

@@ -103,7 +103,7 @@ fn an_author_declares_more_and_never_less() {
         r#","sandboxOverrides":{"fileWrite":true},"x-ringfence-actions":["code:read"]"#,
         &["code:read", "code:write"],
     );
-    // What nobody knows stays, and is as bad as any.
+    // An unknown action stays, and is rated as the worst.
     does(
         r#","x-ringfence-actions":["depoly:production"]"#,
         &["code:read", "depoly:production"],

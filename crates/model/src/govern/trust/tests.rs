@@ -27,7 +27,7 @@ use proptest::strategy::Strategy;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever happened, however often it is looked at, nobody gets to elevated
+    /// Whatever happened, however often it is looked at, no caller gets to elevated
     /// without a person, nor more than one step at a time.
     #[test]
     fn elevation_needs_a_person(

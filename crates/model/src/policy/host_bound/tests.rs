@@ -122,7 +122,7 @@ fn lists() -> impl Strategy<Value = Vec<HostList>> {
         ],
         0..4,
     );
-    prop::collection::vec(hosts.prop_map(|hosts| list("somebody", &hosts)), 0..3)
+    prop::collection::vec(hosts.prop_map(|hosts| list("a rule", &hosts)), 0..3)
 }
 
 proptest! {
