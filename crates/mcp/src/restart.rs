@@ -122,10 +122,10 @@ pub async fn watch(engine: Arc<Engine>, started: StartupSettings, alarm: Alarm) 
 
 fn sentence(names: &[&str]) -> String {
     if names.is_empty() {
-        return "the settings are again those this server was started with".to_owned();
+        return "the settings are again those that this server started with".to_owned();
     }
     format!(
-        "these settings changed and hold only after a restart of this server: {}",
+        "these settings changed and take effect only after a restart of this server: {}",
         names.join(", ")
     )
 }

@@ -186,7 +186,7 @@ struct Held {
 }
 
 impl ReplyHold {
-    /// Holds both until the answer was sent or its reader is gone.
+    /// Holds both until the answer was sent or the client disconnected.
     pub(crate) fn put(&self, slot: CallSlot, share: Option<UnsentShare>) {
         let mut held = self.lock();
         held.slot = Some(slot);

@@ -382,7 +382,10 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         &[
             ("ringfence audit list --since 2h", "the last two hours"),
             ("ringfence audit list --status refused", "refused calls"),
-            ("ringfence audit list --kind notice", "changes outside of calls"),
+            (
+                "ringfence audit list --kind notice",
+                "changes outside of calls",
+            ),
         ],
     ),
     (

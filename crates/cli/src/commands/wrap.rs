@@ -238,7 +238,8 @@ impl Wrapping<'_> {
 
     /// The client's file with one entry in the place of those that move.
     fn new_text(&self, own: &Identity) -> anyhow::Result<String> {
-        let program = std::env::current_exe().context("cannot find the program file of `ringfence`")?;
+        let program =
+            std::env::current_exe().context("cannot find the program file of `ringfence`")?;
         let is_usual = settings::home_source(self.arguments.home.home.as_deref()) == "default";
         let entry = Entry::Program {
             program: &program,

@@ -288,7 +288,7 @@ fn settings_that_need_a_restart_are_reported() {
     settings("[serve]\ncall_seconds_max = 9\nhosts = [\"a.test\"]\nlisten = \"127.0.0.1:1\"\n");
     let said = hear();
     assert!(
-        said.ends_with("hold only after a restart of this server: serve.hosts"),
+        said.ends_with("take effect only after a restart of this server: serve.hosts"),
         "{said}"
     );
     settings("[serve]\nhosts = [\"a.test\"]\n[oauth]\nissuer = \"https://a.test\"\n");

@@ -1,5 +1,5 @@
-//! What a browser is told about pages of a welcome origin. It is told nothing about
-//! any other, and being told is no permission: the origin is checked before.
+//! CORS headers for pages of an allowed origin. Other origins get none. The headers
+//! grant nothing: the origin was checked before.
 
 use axum::body::Body;
 use axum::http::header::{

@@ -17,10 +17,10 @@ use tokio::sync::OwnedMutexGuard;
 use crate::auth::jwt::{Algorithm, PublicKey};
 use crate::auth::limit;
 
-/// What a fetch comes to: the bytes, or one sentence for the operator.
+/// The result of a fetch: the bytes, or one sentence for the operator.
 pub type Fetching<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
 
-/// Gets documents of an issuer. Who implements it decides which addresses may be
+/// Fetches documents of an issuer. The implementation decides which addresses may be
 /// reached, and stops at `bytes_max`.
 pub trait FetchKeys: fmt::Debug + Send + Sync {
     /// The body of a successful `GET`.
@@ -52,7 +52,7 @@ struct State {
     trouble: Option<String>,
 }
 
-/// What is known about a key a token names.
+/// The result of looking for the key that a token names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
     /// The key.
@@ -86,7 +86,7 @@ impl Issuer {
         let known = self.look(name, algorithm, now);
         if matches!(known, Known::Key(_)) {
             let is_fresh = self.age(now).is_some_and(|age| age < limit::ISSUER_FRESH);
-            // Good enough to go on with while the issuer is asked.
+            // Still usable while the issuer is asked.
             if !is_fresh
                 && self.may_ask(now)
                 && let Ok(asking) = Arc::clone(&self.asking).try_lock_owned()
@@ -105,8 +105,8 @@ impl Issuer {
         self.look(name, algorithm, now)
     }
 
-    /// Attack: a client that names an unknown key and hangs up. The asking
-    /// goes on without it, or others would wait for the next turn in vain.
+    /// Attack: a client that names an unknown key and hangs up. The request to the
+    /// issuer continues without it, or other clients would wait for nothing.
     fn ask_apart(
         self: &Arc<Self>,
         now: Duration,
@@ -223,8 +223,8 @@ impl Issuer {
     }
 }
 
-/// The one key that a name and an algorithm mean. Two that fit mean none: which of
-/// them signed is not for the token to try out.
+/// The one key that a name and an algorithm mean. Two that fit mean none: a token must
+/// not get to try several keys.
 fn choose<'a>(
     keys: &'a [PublicKey],
     name: Option<&str>,

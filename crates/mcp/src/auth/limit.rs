@@ -33,7 +33,7 @@ model::limits! {
     /// Headers a preflight may ask for.
     PREFLIGHT_HEADERS_MAX: usize = 64;
 }
-/// How often a full table is searched for what can go.
+/// How often a full table is searched for entries to drop.
 pub const PURGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How far two clocks may differ.

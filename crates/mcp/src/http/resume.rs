@@ -55,7 +55,7 @@ impl ResumeCache {
         }
     }
 
-    /// Takes what came on a stream after an event, if its answer is kept.
+    /// Takes the messages of a stream after an event, if they are kept.
     pub(super) fn take(&self, session: &SessionId, last: &str) -> Option<Vec<ServerSseMessage>> {
         let (index, stream) = place(last)?;
         let mut kept = self.lock();
@@ -71,7 +71,7 @@ impl ResumeCache {
         Some(messages.into_iter().filter(is_new).collect())
     }
 
-    /// Forgets what a session left.
+    /// Drops the kept messages of a session.
     pub(super) fn forget(&self, session: &SessionId) {
         self.lock().retain(|kept| kept.session != *session);
     }

@@ -31,7 +31,7 @@ pub struct Transport {
     pub router: Router,
     /// Whose its legacy sessions are.
     pub sessions: Sessions,
-    /// What is in them.
+    /// rmcp's part of them.
     pub kept: Arc<RmcpSessions>,
     /// Ends every stream.
     pub(super) cut: CancellationToken,
@@ -48,7 +48,7 @@ pub fn router<H: ServerHandler>(
     router_with(make, bounds, Unsent::default())
 }
 
-/// The same, with what the server knows of answers that are not sent.
+/// The same, with the server's count of unsent answers.
 pub(super) fn router_with<H: ServerHandler>(
     make: impl Fn() -> H + Send + Sync + 'static,
     bounds: &HttpBounds,
@@ -79,7 +79,7 @@ pub(super) fn router_with<H: ServerHandler>(
     };
     let router = Router::new()
         .route_service(PATH, service.clone())
-        // What people type.
+        // People add a slash.
         .route_service(PATH_WITH_SLASH, service)
         .layer(middleware::from_fn_with_state(state, body::layer));
     Transport {

@@ -1,5 +1,5 @@
-//! How a call goes on: what the engine says, and a sign of life while it says
-//! nothing. Only for clients that gave a token; never after the answer.
+//! Progress of a call: messages of the engine, and a sign of life between them. Only
+//! for clients that sent a token, and never after the answer.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::limit;
 
-/// What the engine says of a running call.
+/// The latest progress message of a running call.
 #[derive(Debug)]
 pub(crate) struct ProgressFeed {
     latest: watch::Receiver<String>,
 }
 
-/// A listener for the engine, and where to read what it heard. Only the latest
-/// sentence is kept: a slow client misses words, never the end.
+/// A sender for the engine and its receiver. Only the latest message is kept: a slow
+/// client misses some, never the end.
 pub(crate) fn listener() -> (Progress, ProgressFeed) {
     let (heard, latest) = watch::channel(String::new());
     let progress = Progress::new(move |sentence| {
@@ -64,7 +64,7 @@ pub(crate) async fn while_running<T>(
             // A client that is gone is noticed by the call's own token.
             _ = &mut telling => {}
             outcome = &mut call => {
-                // What is on its way must arrive before the answer.
+                // A message on its way must arrive before the answer.
                 let last = Duration::from_millis(limit::PROGRESS_LAST_MS);
                 let _ = timeout(last, telling).await;
                 return outcome;
@@ -83,7 +83,7 @@ pub(crate) async fn while_running<T>(
     }
 }
 
-/// Sends what the engine said last, if the client has not heard it. The call is over.
+/// Sends the engine's last message, if the client does not have it. The call is over.
 async fn send_last(
     feed: &mut ProgressFeed,
     peer: &Peer<RoleServer>,

@@ -1,9 +1,9 @@
 //! The state a modern client carries between a question and its answer: sealed, bound
 //! to one call, and good for a while.
 //!
-//! Attack: the state is the client's to keep, change, show to others and send again.
-//! It is signed with a key of this process, and whatever does not fit is refused
-//! without saying why.
+//! Attack: the state is the client's to keep, change, show to others and send again. It
+//! is signed with a key of this process, and a state that does not fit is refused
+//! without a reason.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,8 +32,8 @@ const KEY: &str = "approval";
 /// The one question of a server.
 const SERVER_KEY: &str = "question";
 
-/// What a state is bound to: this caller's call of this tool with these arguments.
-/// With any other call it counts for nothing.
+/// The binding of a state: this caller's call of this tool with these arguments. With
+/// any other call it is refused.
 #[derive(Clone, Debug)]
 pub(crate) struct StateBinding<'a> {
     pub(crate) caller: &'a Caller,
@@ -60,8 +60,8 @@ impl StateBinding<'_> {
     }
 }
 
-/// What travels in a state. It is signed, not hidden: no secrets, and the name of the
-/// question only encrypted.
+/// The content of a state. It is signed, not encrypted: it has no secrets, and the name
+/// of the question only encrypted.
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
     question: Vec<u8>,
@@ -81,7 +81,7 @@ struct ServerState {
     expires_at_ms: u64,
 }
 
-/// What came back with a call.
+/// The state that came back with a call.
 #[derive(Debug)]
 pub(crate) enum ReturnedState {
     /// A state that is not ours, is about something else, or is too old: which of them
@@ -128,8 +128,9 @@ impl Seal {
         Some(Seal { codec, names })
     }
 
-    /// The name of a question so that its caller cannot read it: with the name an agent
-    /// could point a person, or a shell, at the very command that approves it.
+    /// Encrypts the name of a question, so that its caller cannot read it: with the
+    /// name an agent could point a person, or a shell, at the very command that
+    /// approves it.
     fn hide(&self, question: &str) -> Option<Vec<u8>> {
         let mut nonce = [0_u8; NONCE_LEN];
         getrandom::fill(&mut nonce).ok()?;
@@ -179,7 +180,7 @@ impl Seal {
         Some(InputRequiredResult::new(Some(requests), Some(sealed)))
     }
 
-    /// What came back.
+    /// Opens the state that came back.
     pub(crate) fn open(
         &self,
         sealed: &str,

@@ -63,7 +63,7 @@ impl McpServer {
     }
 
     /// One call through the engine, with progress and everything that can stop it.
-    pub(super) async fn run(
+    pub(super) async fn call_engine(
         &self,
         mut request: CallRequest,
         context: &RequestContext<RoleServer>,
@@ -154,12 +154,12 @@ impl McpServer {
             AskVia::Now(elicit) if may_elicit => {
                 let (elicitor, questions) = parked::elicitor(&inner.parked, wait);
                 call.elicitor = Some(elicitor);
-                let calling = Box::pin(self.run(call, context));
+                let calling = Box::pin(self.call_engine(call, context));
                 let outcome = parked::while_asking(calling, questions, elicit).await;
                 conclude(inner, outcome, slot, ask_via.question(), &binding, era)
             }
             AskVia::Now(_) | AskVia::Later(_) | AskVia::Unshown | AskVia::None => {
-                let outcome = self.run(call, context).await;
+                let outcome = self.call_engine(call, context).await;
                 conclude(inner, outcome, slot, ask_via.question(), &binding, era)
             }
         }
