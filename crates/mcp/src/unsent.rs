@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_goes_back_after_much_and_after_the_last() {
+    fn memory_is_returned_after_many_bytes_and_after_the_last_answer() {
         let mut waiting = Waiting {
             freed: limit::GIVE_BACK_LAST_BYTES,
             together: 1,

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_counts_while_it_is_kept() {
+    fn a_key_is_valid_while_it_is_stored() {
         let id = key::id([1; key::ID_BYTES]);
         let (secret, other) = (key::key(&id, [2; 32]), key::key(&id, [3; 32]));
         let record = KeyRecord {

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_told_of_what_its_list_has() {
+    fn instructions_mention_only_listed_tools() {
         let none = of(&|_| false);
         assert!(none.contains("approval.pending"), "{none}");
         assert!(!none.contains("codecall") && !none.contains("load_tool"));

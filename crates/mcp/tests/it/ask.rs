@@ -110,7 +110,7 @@ async fn two_at_once_run_once() {
 
 /// What was made up, changed or left out opens nothing, and uses nothing up.
 #[tokio::test]
-async fn a_state_that_is_not_ours_opens_nothing() {
+async fn a_foreign_state_is_refused() {
     for column in [Column::ModernHttp, Column::ModernPipe] {
         let scene = Scene::new("not ours", column, WAIT).await;
         let mut visitor = scene.visitor().await;
@@ -148,7 +148,7 @@ async fn a_state_that_is_not_ours_opens_nothing() {
 /// The key of the seal goes with the process: after a restart everybody is asked again,
 /// and the question that waits is the same.
 #[tokio::test]
-async fn a_state_of_another_process_opens_nothing() {
+async fn a_state_of_another_process_is_refused() {
     let scene = Scene::new("restart", Column::ModernPipe, WAIT).await;
     let mut visitor = scene.visitor().await;
     let mut asked = scene.ask(&mut visitor, &to("ann")).await;

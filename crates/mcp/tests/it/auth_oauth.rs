@@ -57,7 +57,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn a_right_token_is_its_subject() {
+async fn a_valid_token_names_its_subject() {
     let scene = Scene::start(|_| {}).await;
     let reply = scene.show(&scene.claims()).await;
     assert_eq!((reply.status, reply.body.as_str()), (200, "oauth:ada"));
@@ -308,7 +308,7 @@ async fn a_remembered_token_still_expires() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_fails_costs_nothing_that_was_known() {
+async fn known_keys_survive_a_failing_issuer() {
     let scene = Scene::start(|_| {}).await;
     let day = 24 * 3600;
     let claims = scene.with("exp", json!(scene.world.hands.now() + 3 * day));
@@ -516,7 +516,7 @@ async fn another_claim_may_name_the_caller_and_a_fresh_token_keeps_the_session()
 }
 
 #[tokio::test]
-async fn settings_that_make_no_sense_are_told_all_at_once() {
+async fn all_invalid_settings_are_reported_together() {
     let lab = Lab::start().await;
     let mut config = lab.config();
     config.algorithms.clear();

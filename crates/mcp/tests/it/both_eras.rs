@@ -372,7 +372,7 @@ async fn revisions_are_agreed_on() {
 
 /// An edit is in force at the next list and the next call.
 #[tokio::test]
-async fn edits_hold_from_the_next_request() {
+async fn edits_take_effect_at_the_next_request() {
     let world = World::new().await;
     let server = world.serve().await;
     let mut client = server.client().await;

@@ -279,7 +279,7 @@ async fn listeners_are_bounded() {
 
 /// What a call may cost is looked up at every request.
 #[tokio::test]
-async fn bounds_of_calls_hold_from_the_next_request() {
+async fn call_bounds_take_effect_at_the_next_request() {
     let world = World::new().await;
     let lab = Lab::new().await;
     world.publish(&lab.tool()).await;

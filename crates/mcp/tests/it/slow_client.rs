@@ -132,7 +132,7 @@ async fn until_free(server: &Server) {
 
 /// Asks and asks, and reads no answer: the server stops reading, then it hangs up.
 #[tokio::test]
-async fn unread_answers_are_dropped() {
+async fn connections_with_unread_answers_are_dropped() {
     let world = World::with("[serve]\nconnections_max = 1\n").await;
     let server = serve(&world).await;
     let mut stream = narrow(&server).await;
@@ -193,7 +193,7 @@ async fn streaming(server: &Server, headers: &str, id: u64) -> TcpStream {
 
 /// A stream whose client has stopped reading is hung up on.
 #[tokio::test]
-async fn unread_streams_are_dropped() {
+async fn connections_with_unread_streams_are_dropped() {
     let (_world, server, headers) = talkative("[serve]\nconnections_max = 2\n", PATIENCE).await;
     until_free(&server).await;
     let began = Instant::now();
