@@ -53,9 +53,7 @@ impl<'a> Flow<'a> {
         reserved(name, span, marks);
         if self.labelled(name).is_some() {
             refuse(marks, span, || {
-                format!(
-                    "the label `{name}` stands inside a statement with the same label; rename one"
-                )
+                format!("the label `{name}` is inside a statement with the same label; rename one")
             });
         }
         let is_loop = is_loop(&labelled.body);
@@ -86,7 +84,7 @@ impl<'a> Flow<'a> {
             AstKind::AwaitExpression(waits) if self.is_in_params() => {
                 refuse(marks, waits.span, || {
                     String::from(
-                        "`await` cannot stand among the parameters of a function; wait in its body",
+                        "`await` cannot be among the parameters of a function; wait in its body",
                     )
                 });
             }
@@ -181,7 +179,7 @@ pub(crate) fn reserved(name: &str, span: Span, marks: &mut Marks) {
     };
     if is_reserved {
         refuse(marks, span, || {
-            format!("`{name}` is a word JavaScript keeps for itself; use another name")
+            format!("`{name}` is a reserved word of JavaScript; use another name")
         });
     }
 }
@@ -212,7 +210,7 @@ pub(crate) fn strict_arrow(arrow: &ArrowFunctionExpression<'_>, marks: &mut Mark
     if let Some(strict) = strict.filter(|_| !is_simple(&arrow.params)) {
         refuse(marks, strict.span, || {
             String::from(
-                "`'use strict'` cannot stand in a function with defaults or patterns; leave it out, every script is strict",
+                "`'use strict'` cannot be in a function with defaults or patterns; leave it out, every script is strict",
             )
         });
     }

@@ -404,11 +404,7 @@ impl<'s> Scanner<'s> {
             (b'}', Opener::Hole) => Before::Operator,
             _ => {
                 let at = self.at;
-                self.stop(
-                    IssueCode::ParseError,
-                    at,
-                    "this closes nothing that is open",
-                );
+                self.stop(IssueCode::ParseError, at, "this closes no open bracket");
                 return;
             }
         };
@@ -552,7 +548,7 @@ impl<'s> Scanner<'s> {
         let most = self.limits.operator_run_max;
         if self.at - start > most {
             self.marks.error(IssueCode::ScanOperatorSpam, start, || {
-                format!("more than {most} operators stand side by side; use spaces or parentheses")
+                format!("more than {most} operators in a row; use spaces or parentheses")
             });
         }
     }

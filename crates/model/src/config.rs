@@ -1,4 +1,4 @@
-//! The operator's file, `ringfence.toml`: as it is written, and as it is meant.
+//! The operator's file, `ringfence.toml`: reading it, and the settings it means.
 //!
 //! Unknown keys are errors that name the nearest key. A file that does not load
 //! changes nothing: the caller keeps what it had, and says so.
@@ -46,7 +46,7 @@ pub use servers::{
 pub use shown::{Setting, SettingSource};
 pub use toolbox::{ToolboxCategory, ToolboxConfig};
 
-/// What the operator set.
+/// The operator's settings.
 ///
 /// Defaults ([`Config::closed`]): the closed baseline, no profiles, and the
 /// standard of each part.
@@ -60,40 +60,40 @@ pub struct Config {
     pub profile: Option<String>,
     /// Which tools are exposed.
     pub exposure: Exposure,
-    /// Names that may be named before they are there.
+    /// Names that settings may use before they exist.
     pub expected: ExpectedNames,
     /// Who may use what.
     pub access: Access,
-    /// What is decided about calls.
+    /// Rules about calls.
     pub rules: Rules,
-    /// A file of rules or settings that is tried beside these and decides nothing;
-    /// a relative one is under the home folder.
+    /// A file of rules or settings that is evaluated in shadow and decides nothing; a
+    /// relative one is under the home folder.
     pub shadow: Option<String>,
-    /// How many calls.
+    /// Rate limits.
     pub limits: Vec<RateLimit>,
-    /// What a call costs of a day's units.
+    /// The price of a call, in units of a day.
     pub costs: Costs,
-    /// What callers earn and lose.
+    /// Trust levels that callers earn and lose.
     pub trust: TrustConfig,
-    /// How calls that are made together run.
+    /// How calls of one batch run.
     pub calls: CallsConfig,
-    /// What is written down, and how surely.
+    /// Audit records, and when they are on the disk.
     pub audit: AuditConfig,
     /// The worker processes.
     pub sandbox: SandboxConfig,
     /// Scripts that call tools.
     pub codecall: CodecallConfig,
-    /// Lists that tell a little first and more when asked.
+    /// Progressive tool listing.
     pub progressive: ProgressiveConfig,
     /// Where tools find files.
     pub files: FilesConfig,
-    /// Whom `fetch` believes.
+    /// Certificates that `fetch` trusts.
     pub network: NetworkConfig,
-    /// Where the server listens, and how much it takes.
+    /// Where the server listens, and its bounds.
     pub serve: ServeConfig,
     /// How people are asked.
     pub approvals: ApprovalsConfig,
-    /// Whose tokens the server takes.
+    /// The issuer whose tokens the server accepts.
     pub oauth: Option<OauthConfig>,
     /// Where traces go.
     pub telemetry: TelemetryConfig,
@@ -103,26 +103,26 @@ pub struct Config {
     pub connections: Vec<ConnectionConfig>,
     /// Native tools that run programs.
     pub toolbox: ToolboxConfig,
-    /// Settings that still count under an old name: a sentence for the operator each.
+    /// Settings that were read under an old name: one sentence for the operator each.
     pub outdated: Vec<String>,
 }
 
-/// How calls that are made together run.
+/// How calls of one batch run.
 ///
 /// Defaults: what only reads runs at the same time, everything else one after
 /// the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallsConfig {
-    /// Everything at the same time, in whatever order that turns out to be.
+    /// Whether all calls run at the same time, in no fixed order.
     pub concurrent: bool,
 }
 
-/// What is written down, and how surely.
+/// Audit records, and when they are on the disk.
 ///
 /// Defaults: masked arguments, `standard`, no age limit, 4 GiB, `refuse`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditConfig {
-    /// How surely a record is on the disk before a reply leaves.
+    /// Whether a record is on the disk before its reply leaves.
     pub durability: AuditDurability,
     /// What is kept of the arguments.
     pub arguments: ArgumentRetention,
@@ -130,7 +130,7 @@ pub struct AuditConfig {
     pub keep_days: Option<u64>,
     /// Bytes the records may take.
     pub bytes_max: u64,
-    /// What happens when they are nearly used up.
+    /// What happens when the limit is nearly reached.
     pub when_full: WhenFull,
     /// A file elsewhere that signed heads are added to; relative to the home.
     pub heads_file: Option<String>,
@@ -141,18 +141,18 @@ pub struct AuditConfig {
 }
 
 crate::words! {
-    /// What happens when the records take nearly all the bytes they may.
+    /// What happens when the log has nearly reached its limit.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum WhenFull {
         /// Calls are refused until the owner makes room.
         Refuse = "refuse",
-        /// The oldest records go, and a checkpoint says so.
+        /// The oldest records are removed, and a checkpoint records it.
         RemoveOldest = "remove-oldest",
     }
 }
 
 crate::words! {
-    /// How surely a record is on the disk before a reply leaves.
+    /// Whether a record is on the disk before its reply leaves.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum AuditDurability {
         /// Dangerous calls before they run, the rest within 100 ms.
@@ -210,7 +210,7 @@ pub struct FilesConfig {
     pub bytes_max: u64,
 }
 
-/// Whom `fetch` believes, and which names may lead inside.
+/// Certificates that `fetch` trusts, and which names may lead inside.
 ///
 /// Defaults: the certificate authorities of the system; no name leads inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -271,7 +271,7 @@ impl Config {
         }
     }
 
-    /// The ground every tool stands on.
+    /// The baseline of every tool: the operator's, with the profile in force.
     pub fn ground(&self) -> Result<Baseline, PolicyConflict> {
         policy::ground(&self.baseline, &self.profiles, self.profile.as_deref())
     }
@@ -480,7 +480,7 @@ impl ConfigFile {
     }
 }
 
-/// Lists in the baseline replace the defaults: a list that is set is meant whole.
+/// Lists in the baseline replace the defaults; they do not add to them.
 fn over_closed(layer: Profile) -> Baseline {
     let closed = Baseline::closed();
     let or = |given: BTreeSet<String>, default| match given.is_empty() {
@@ -659,8 +659,8 @@ impl Faults<'_> {
         hosts
     }
 
-    /// Names, not addresses: an address leads where it says, and a star to whatever
-    /// its owner likes.
+    /// Names only. An address needs no exception, and a `*` would cover names that
+    /// others control.
     fn private_hosts(&mut self, raw_hosts: &[toml::Spanned<String>]) -> Vec<HostPattern> {
         let hosts = self.hosts(raw_hosts);
         for (raw_host, host) in raw_hosts.iter().zip(&hosts) {
@@ -695,7 +695,7 @@ impl Faults<'_> {
         found
     }
 
-    /// Sets what the file names; leaves it where the file is silent.
+    /// Sets a word if the file has it.
     fn set_word<T: Word>(&mut self, name: &str, word: Option<toml::Spanned<String>>, into: &mut T) {
         if let Some(known) = self.read_word(name, word.as_ref()) {
             *into = known;

@@ -286,7 +286,7 @@ impl<'a> Rules<'_, 'a> {
                 let most = wish.calls_max;
                 self.marks
                     .error(IssueCode::FunctionCalledTooManyTimes, 0, || {
-                        format!("`{name}` stands in {count} calls; at most {most} are allowed")
+                        format!("`{name}` is called in {count} places; at most {most} are allowed")
                     });
             }
         }

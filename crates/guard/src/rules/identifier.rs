@@ -44,7 +44,9 @@ impl Rules<'_, '_> {
             let is_called = reference.is_callee || reference.is_typeof;
             if name == "callTool" && !is_called && self.preset.targets == Targets::Literal {
                 self.error(IssueCode::DynamicCallTarget, span, || {
-                    String::from("`callTool` must be called where it stands; write `callTool('name', { … })`")
+                    String::from(
+                        "`callTool` can only be called directly; write `callTool('name', { … })`",
+                    )
                 });
             }
         }
@@ -174,7 +176,7 @@ fn instead(name: &str) -> &'static str {
     match name {
         "Promise" => "; use `parallel(items, fn)` to call tools side by side, or `await` each call",
         "fetch" | "XMLHttpRequest" | "WebSocket" => "; call a tool that fetches",
-        "require" | "module" | "exports" => "; a script stands alone, call a tool instead",
+        "require" | "module" | "exports" => "; a script has no modules, call a tool instead",
         "process" => "; what a script may know is in `codecallContext`",
         "Map" | "WeakMap" => "; use a plain object",
         "Set" | "WeakSet" => "; use an array with `includes`, or the keys of an object",

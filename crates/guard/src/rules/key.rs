@@ -95,7 +95,7 @@ impl<'a> Rules<'_, 'a> {
             _ => IssueCode::DisallowedIdentifier,
         };
         let how = if is_built {
-            "this key comes to"
+            "this key evaluates to"
         } else {
             "the key"
         };
@@ -193,7 +193,7 @@ impl<'a> Rules<'_, 'a> {
             AssignmentTarget::ObjectAssignmentTarget(target) => {
                 if self.is_global_object(&assignment.right) {
                     self.error(IssueCode::NoGlobalDestructure, target.span, || {
-                        String::from("the global object cannot be taken apart; use the names the script is given")
+                        String::from("the global object cannot be destructured; use the names the script is given")
                     });
                 }
                 return;

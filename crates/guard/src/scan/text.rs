@@ -251,7 +251,7 @@ impl Scanner<'_> {
         if is_analysed && redos::judge(pattern) == redos::Verdict::Exponential {
             self.marks.error(IssueCode::ScanRedos, start, || {
                 String::from(
-                    "this pattern can take time without end; do not repeat what already repeats",
+                    "this pattern can run practically forever; do not repeat a part that already repeats",
                 )
             });
         }
@@ -362,7 +362,7 @@ impl Scanner<'_> {
             None => {}
             Some(Unseen::Direction) if self.preset.unicode.bidi => {
                 self.marks.error(IssueCode::ScanBidi, at, || {
-                    format!("the character U+{:04X} turns the direction of text; write `\\u{:04x}` if it is meant",
+                    format!("the character U+{:04X} changes the direction of text; write `\\u{:04x}` if it is meant",
                         u32::from(character), u32::from(character))
                 });
             }

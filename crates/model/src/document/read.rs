@@ -333,7 +333,7 @@ impl Reader<'_> {
         for member in unknown {
             if let Some(name) = nearest(&member.key, known.iter().copied()) {
                 let shown = elided(&member.key, 60);
-                let message = format!("`{shown}` is kept but means nothing here");
+                let message = format!("`{shown}` is kept but has no effect here");
                 let finding = Finding::warning(Code::SpecParse, join(at, &member.key), message)
                     .fix(format!("did you mean `{name}`?"));
                 self.findings

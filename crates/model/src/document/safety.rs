@@ -157,7 +157,7 @@ pub fn compare(stored: &Safety, resolved: &Safety) -> Vec<Finding> {
     let mut say = |pointer: &str, claimed: String, held: String| {
         let message = format!("the stored block says {claimed}, the policy in force says {held}");
         let pointer = format!("toolSafety.capabilities.{pointer}");
-        let fix = "nothing to do: the stored block is never obeyed, and is rewritten on publish";
+        let fix = "nothing to do: the stored block is never used, and publishing rewrites it";
         findings.push(Finding::warning(Code::SpecInvariant, pointer, message).fix(fix));
     };
     let mode = |capabilities: &Capabilities| {

@@ -187,7 +187,7 @@ fn a_slip_gets_its_fix() {
     finds(
         &value,
         "humanInTheLop",
-        "`humanInTheLop` is kept but means nothing here",
+        "`humanInTheLop` is kept but has no effect here",
         Some("did you mean `humanInTheLoop`?"),
     );
 }

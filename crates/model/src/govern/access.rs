@@ -399,11 +399,9 @@ impl CallerRights {
         match (network, read || write) {
             (false, false) => None,
             (true, _) => Some(format!(
-                "level {level} leaves it no network, which it is made for"
+                "level {level} leaves it no network, which it needs"
             )),
-            (false, true) => Some(format!(
-                "level {level} leaves it no files, which it is made for"
-            )),
+            (false, true) => Some(format!("level {level} leaves it no files, which it needs")),
         }
     }
 

@@ -180,7 +180,7 @@ impl Actions {
         let well = word.split_once(':');
         if !well.is_some_and(|(category, action)| part(category) && part(action)) {
             return refuse(format!(
-                "`{shown}` is no action; write two words in lower case with a colon, such as `payments:transfer`"
+                "`{shown}` is not an action; write two words in lower case with a colon, such as `payments:transfer`"
             ));
         }
         if Action::built_in(word).is_some() {

@@ -65,7 +65,7 @@ impl Need {
             Need::Variable(name) => format!("get the value of the variable {}", shown(name)),
             Need::Folder(path) => format!("see the files of `{}`", shown(path)),
             Need::Write => "write files".to_owned(),
-            Need::Destroy => "destroy what cannot be had back".to_owned(),
+            Need::Destroy => "destroy data that cannot be restored".to_owned(),
             Need::Risk(level) => format!("run with risk {} {}", level.badge(), level.label()),
         }
     }

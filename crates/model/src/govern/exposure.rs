@@ -113,7 +113,7 @@ impl Exposure {
         match (tool.bundled, self.auto) {
             (false, true) => ExposureVerdict::Yes("own tool".to_owned()),
             (false, false) => {
-                ExposureVerdict::No("own tools are not offered by themselves".to_owned())
+                ExposureVerdict::No("own tools are not exposed automatically".to_owned())
             }
             (true, _) => ExposureVerdict::No("not in the preset".to_owned()),
         }
@@ -197,7 +197,7 @@ mod tests {
             auto: false,
             ..Exposure::standard()
         };
-        let expected = no("own tools are not offered by themselves");
+        let expected = no("own tools are not exposed automatically");
         check(&manual, false, false, &expected);
     }
 

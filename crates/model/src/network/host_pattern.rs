@@ -69,7 +69,7 @@ impl HostPattern {
         let message = if text.is_empty() {
             "a host pattern is empty".to_owned()
         } else if bare_address.is_some() {
-            format!("`{shown}`: an IPv6 address stands in brackets")
+            format!("`{shown}`: write an IPv6 address in brackets")
         } else if text.contains("://") || text.contains('/') {
             format!("`{shown}` is an address; a host pattern has no scheme and no path")
         } else if text.contains('*') {

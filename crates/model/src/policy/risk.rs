@@ -265,7 +265,7 @@ fn added_allows(ground: &Baseline, overrides: &Overrides) -> Vec<Signal> {
         };
         signal(
             level,
-            format!("class allowed besides: `{}`{what}", elided(class, 80)),
+            format!("class also allowed: `{}`{what}", elided(class, 80)),
         )
     };
     added.iter().map(rated).collect()

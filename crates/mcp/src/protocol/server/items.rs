@@ -63,7 +63,12 @@ impl McpServer {
             let message = "you have not read earlier answers; read them, then ask again";
             return Err(ErrorData::new(ErrorCode(-32000), message, None));
         }
-        let foreign = || ErrorData::invalid_params("the cursor is not valid; use `nextCursor` of the page before", None);
+        let foreign = || {
+            ErrorData::invalid_params(
+                "the cursor is not valid; use `nextCursor` of the page before",
+                None,
+            )
+        };
         let start = match cursor.map(|cursor| cursor.strip_prefix(CURSOR)) {
             None => 0,
             Some(after) => after
@@ -255,9 +260,8 @@ fn read<T: DeserializeOwned>(
     if let (Era::Modern, Value::Object(members)) = (era, &mut structured) {
         members.insert("resultType".to_owned(), "complete".into());
     }
-    serde_json::from_value(structured).map_err(|_| {
-        ErrorData::internal_error("the server's reply does not fit the request", None)
-    })
+    serde_json::from_value(structured)
+        .map_err(|_| ErrorData::internal_error("the server's reply does not fit the request", None))
 }
 
 /// Rewrites the URIs of a server's contents to those that clients use.

@@ -373,21 +373,21 @@ impl Constraints {
         let deny = |why: &str| Some((Effect::Deny, why.to_owned()));
         if self.code == CodeIsolation::Containerized && !input.contained {
             return deny(
-                "the caller's level takes only tools that run in the sandbox, in a jail with namespaces, or in a container",
+                "the caller's level allows only tools that run in the sandbox, in a jail with namespaces, or in a container",
             );
         }
         if self.network == NetworkScope::None && does("comms:external") {
             return deny("the caller's level has no network");
         }
         if self.git < GitScope::Full && does("vcs:push") {
-            return deny("the caller's level does not push");
+            return deny("the caller's level does not allow a push");
         }
         let repository = input
             .actions
             .iter()
             .any(|action| action.category() == "vcs");
         if self.git == GitScope::LocalOnly && repository && does("external_data:request") {
-            return deny("the caller's level does not reach other repositories");
+            return deny("the caller's level does not allow other repositories");
         }
         // What only looks at a job runs no command.
         let only_reads = input.actions.iter().all(Action::is_read);
@@ -418,13 +418,13 @@ impl Constraints {
     /// One command of the list, with nothing in it that starts another.
     fn refused_command(&self, arguments: &Map<String, Value>) -> Option<String> {
         let Some(command) = arguments.get("command").and_then(Value::as_str) else {
-            return Some("the caller's level needs a `command` it can look at".to_owned());
+            return Some("the caller's level needs a `command` that can be checked".to_owned());
         };
         let words = match command::words(command) {
             Ok(words) => words,
             Err(why) => {
                 return Some(format!(
-                    "the caller's level takes single commands only: {why}"
+                    "the caller's level allows single commands only: {why}"
                 ));
             }
         };

@@ -201,7 +201,8 @@ pub fn lint(rules: &Rules, tools: &[&Document]) -> Vec<LintFinding> {
             findings.push(finding(rule, LintKind::Undecidable, message));
         }
         if rule.when.as_ref().is_some_and(Condition::counts_arguments) {
-            let message = "`size(args)` is how many arguments there are; how long they are is `jsonSize(args)`";
+            let message =
+                "`size(args)` is the number of arguments; their length is `jsonSize(args)`";
             findings.push(finding(rule, LintKind::Counts, message.to_owned()));
         }
         let others = rules.list.iter().filter(|other| other.id != rule.id);
@@ -280,19 +281,19 @@ fn overruled(rule: &Rule, other: &Rule) -> Option<(LintKind, String)> {
         return odd.then(|| {
             (
                 LintKind::Shadowed,
-                format!("`{id}` says the same about more calls"),
+                format!("`{id}` decides the same for more calls"),
             )
         });
     }
     Some(if both {
         (
             LintKind::Contradicts,
-            format!("`{id}` says something stronger about the same calls"),
+            format!("`{id}` is stronger for the same calls"),
         )
     } else {
         (
             LintKind::Shadowed,
-            format!("`{id}` says something stronger about every call it is about"),
+            format!("`{id}` is stronger for every call that it matches"),
         )
     })
 }

@@ -119,7 +119,7 @@ impl Parser<'_> {
             return Ok(());
         }
         let seen = shown(self.peek());
-        Err(self.fault(format!("{seen} stands where `{mark}` is needed"), None))
+        Err(self.fault(format!("expected `{mark}`, found {seen}"), None))
     }
 
     fn fault(&self, message: String, fix: Option<String>) -> ConditionFault {
@@ -376,7 +376,7 @@ impl Parser<'_> {
             Kind::Mark(_) | Kind::End => {
                 self.next -= 1;
                 let seen = shown(self.peek());
-                Err(self.fault(format!("{seen} stands where a value is needed"), None))
+                Err(self.fault(format!("expected a value, found {seen}"), None))
             }
         }
     }
@@ -479,9 +479,9 @@ fn applied(function: Function, of: Box<Expr>, at: usize) -> Result<Expr, Conditi
     let is_arguments = matches!(*of, Expr::Root(Root::Args));
     Err(ConditionFault {
         at,
-        message: format!("`{name}` can make nothing of {kind}"),
+        message: format!("`{name}` does not accept {kind}"),
         fix: is_arguments
-            .then(|| "for how long the arguments are write `jsonSize(args)`".to_owned()),
+            .then(|| "for the length of the arguments, write `jsonSize(args)`".to_owned()),
     })
 }
 

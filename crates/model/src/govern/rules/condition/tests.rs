@@ -235,7 +235,7 @@ const SLIPS: &[(&str, usize, &str, Option<&str>)] = &[
     (
         "args.a = 1",
         7,
-        "`=` means nothing in a condition",
+        "`=` has no meaning in a condition",
         Some("write `==`"),
     ),
     (
@@ -250,14 +250,9 @@ const SLIPS: &[(&str, usize, &str, Option<&str>)] = &[
         "`<` is not expected here",
         Some("put brackets around one of the two comparisons"),
     ),
-    (
-        "args.a + ",
-        9,
-        "the end stands where a value is needed",
-        None,
-    ),
-    ("(args.a", 7, "the end stands where `)` is needed", None),
-    ("'abc", 0, "a text without its closing quote", None),
+    ("args.a + ", 9, "expected a value, found the end", None),
+    ("(args.a", 7, "expected `)`, found the end", None),
+    ("'abc", 0, "a string without its closing quote", None),
     (
         "args.a > 99999999999999999999",
         9,
@@ -295,7 +290,7 @@ const SLIPS: &[(&str, usize, &str, Option<&str>)] = &[
         "`args` already has a meaning",
         Some("use another name"),
     ),
-    ("", 0, "the end stands where a value is needed", None),
+    ("", 0, "expected a value, found the end", None),
 ];
 
 #[test]
@@ -352,19 +347,19 @@ fn how_long_arguments_are() {
         let fault = Condition::parse(text).expect_err(text);
         (fault.at, fault.message, fault.fix)
     };
-    let fix = Some("for how long the arguments are write `jsonSize(args)`".to_owned());
+    let fix = Some("for the length of the arguments, write `jsonSize(args)`".to_owned());
     assert_eq!(
         refused("size(string(args)) > 2000"),
-        (5, "`string` can make nothing of an object".to_owned(), fix)
+        (5, "`string` does not accept an object".to_owned(), fix)
     );
     for (text, message) in [
-        ("int(args) > 1", "`int` can make nothing of an object"),
-        ("size(1) > 1", "`size` can make nothing of a number"),
+        ("int(args) > 1", "`int` does not accept an object"),
+        ("size(1) > 1", "`size` does not accept a number"),
         (
             "lowerAscii([1]) == 'a'",
-            "`lowerAscii` can make nothing of a list",
+            "`lowerAscii` does not accept a list",
         ),
-        ("double(null) > 1", "`double` can make nothing of null"),
+        ("double(null) > 1", "`double` does not accept null"),
     ] {
         assert_eq!(refused(text).1, message, "{text}");
     }
