@@ -109,8 +109,7 @@ pub struct Config {
 
 /// How calls of one batch run.
 ///
-/// Defaults: what only reads runs at the same time, everything else one after
-/// the other.
+/// Defaults: reads run at the same time, everything else one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallsConfig {
     /// Whether all calls run at the same time, in no fixed order.

@@ -143,9 +143,9 @@ limits! {
     DESCRIBE_NAMES_MAX: usize = 50;
     /// Examples in the description of a tool.
     DESCRIBE_EXAMPLES_MAX: usize = 5;
-    /// What a document says it gives back, in bytes.
+    /// The schema of a tool's result, in bytes.
     OUTPUT_SCHEMA_BYTES_MAX: usize = 8 << 10;
-    /// What a document says it gives back, in levels of JSON.
+    /// The schema of a tool's result, in levels of JSON.
     OUTPUT_SCHEMA_DEPTH_MAX: usize = 32;
     /// An example of a tool's author, in characters.
     EXAMPLE_CHARS_MAX: usize = 4_096;
@@ -153,7 +153,7 @@ limits! {
     LIST_TOKENS_MAX: usize = 3_000;
     /// Tokens of all cards and resources one caller has loaded.
     LOADED_TOKENS_MAX: usize = 15_000;
-    /// Callers of whom it is remembered what they loaded.
+    /// Callers whose loaded tools are remembered.
     PROGRESSIVE_CALLERS_MAX: usize = 1_024;
     /// Resources of one document.
     RESOURCES_MAX: usize = 16;
@@ -167,7 +167,7 @@ limits! {
     SERVE_SESSIONS_DEFAULT: u64 = 1_024;
     /// Sessions of one caller at one time unless the operator says otherwise.
     SERVE_SESSIONS_PER_CALLER_DEFAULT: u64 = 128;
-    /// Streams that wait for news at one time unless the operator says otherwise.
+    /// Streams that wait for changes at one time unless the operator says otherwise.
     SERVE_LISTENERS_DEFAULT: u64 = 256;
     /// Calls of one caller at one time unless the operator says otherwise.
     SERVE_CALLS_PER_CALLER_DEFAULT: u64 = 64;

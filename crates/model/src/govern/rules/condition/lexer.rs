@@ -1,8 +1,8 @@
-//! Text to words, each with its place.
+//! Splits text into tokens with places.
 
 use super::parser::ConditionFault;
 
-/// A word and where it starts, in bytes.
+/// A token and where it starts, in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
