@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
     ClientRequest, GetPromptRequest, GetPromptRequestParams, InputRequest, InputRequiredResult,
@@ -63,7 +64,15 @@ pub struct ToolResult {
 }
 
 /// Makes a call on a connection.
-pub(crate) async fn run(
+pub(crate) fn run<'a>(
+    peer: &'a Peer<RoleClient>,
+    calls: &'a Calls,
+    call: ToolCall,
+) -> BoxFuture<'a, Result<ToolResult, ServerFault>> {
+    Box::pin(exchange(peer, calls, call))
+}
+
+async fn exchange(
     peer: &Peer<RoleClient>,
     calls: &Calls,
     call: ToolCall,

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jail::{JailGrace, JailedChild};
 use model::sync::lock;
 use rmcp::service::{Peer, RoleClient, RunningService};
@@ -162,7 +163,13 @@ impl Server {
 }
 
 impl Inner {
-    async fn connection(self: &Arc<Inner>) -> Result<Arc<Connection>, ServerFault> {
+    /// Boxed because rustc compiles a future again in every crate that awaits it, and this
+    /// one holds the whole client.
+    fn connection(self: &Arc<Inner>) -> BoxFuture<'_, Result<Arc<Connection>, ServerFault>> {
+        Box::pin(self.connect())
+    }
+
+    async fn connect(self: &Arc<Inner>) -> Result<Arc<Connection>, ServerFault> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection
             && !connection.peer.is_transport_closed()

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use futures_util::future::BoxFuture;
 use jail::{JailLayer, JailTrial};
 use sandbox::job::{Ended, Job, JobLimits};
 use sandbox::pool::{Pool, PoolSettings, Sharing, WorkerProgram};
@@ -140,7 +141,11 @@ impl Health {
 impl Engine {
     /// Examines this machine with the workers that serve, and the home this engine is open
     /// on.
-    pub async fn health(&self) -> Health {
+    pub fn health(&self) -> BoxFuture<'_, Health> {
+        Box::pin(self.examine_open())
+    }
+
+    async fn examine_open(&self) -> Health {
         let started = Instant::now();
         let (walls, start, probe) = match self.pool().await {
             Ok(pool) => (pool.walls(), None, time_probe(pool, started).await),
@@ -157,7 +162,11 @@ impl Engine {
 }
 
 /// Examines this machine with a worker of its own. `home` was examined before.
-pub async fn examine(home: Vec<HomeFinding>) -> Health {
+pub fn examine(home: Vec<HomeFinding>) -> BoxFuture<'static, Health> {
+    Box::pin(examine_alone(home))
+}
+
+async fn examine_alone(home: Vec<HomeFinding>) -> Health {
     let started = Instant::now();
     let mut settings = PoolSettings::new(WorkerProgram::ThisProgram, Sharing::PerCall);
     settings.workers = 1;

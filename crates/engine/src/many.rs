@@ -6,9 +6,9 @@
 //! and its result stops no other.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::task::Poll;
 
+use futures_util::future::BoxFuture;
 use model::limits;
 use model::record::mask::Masked;
 use model::record::outcome::Outcome;
@@ -28,7 +28,7 @@ pub struct TooManyCalls {
     pub given: usize,
 }
 
-type Running<'a> = Pin<Box<dyn Future<Output = Masked<Outcome>> + Send + 'a>>;
+type Running<'a> = BoxFuture<'a, Masked<Outcome>>;
 
 impl Engine {
     /// Makes calls together. Results are in the order of the calls.
@@ -86,7 +86,7 @@ impl Engine {
             while running.len() < limits::CALLS_AT_ONCE_MAX
                 && let Some(request) = waiting.next()
             {
-                running.push((next, Box::pin(self.call(request))));
+                running.push((next, self.call(request)));
                 next += 1;
             }
             if running.is_empty() {

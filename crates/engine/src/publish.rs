@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use model::caller::{Caller, Origin};
 use model::document::params;
 use model::govern::person::Actor;
@@ -81,7 +82,16 @@ impl Engine {
     }
 
     /// [`Engine::local_pass`] of a document in a file, or with files of its own.
-    pub async fn local_pass_with(
+    pub fn local_pass_with<'a>(
+        &'a self,
+        usable: &'a Arc<UsableDocument>,
+        origin: Origin,
+        trial: &'a Trial,
+    ) -> BoxFuture<'a, Result<Passed, EngineError>> {
+        Box::pin(self.try_locally(usable, origin, trial))
+    }
+
+    async fn try_locally(
         &self,
         usable: &Arc<UsableDocument>,
         origin: Origin,
@@ -204,7 +214,17 @@ impl Engine {
         self.publish_as(name, origin, trial, actor).await
     }
 
-    async fn publish_as(
+    fn publish_as<'a>(
+        &'a self,
+        name: &'a str,
+        origin: Origin,
+        trial: &'a Trial,
+        actor: Actor<'a>,
+    ) -> BoxFuture<'a, Result<Passed, EngineError>> {
+        Box::pin(self.prove_and_publish(name, origin, trial, actor))
+    }
+
+    async fn prove_and_publish(
         &self,
         name: &str,
         origin: Origin,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bridge::oauth::{SignedIn, TokenFile, login};
 use bridge::{KeptLog, ServerFault, ServerStatus, kept_logs};
+use futures_util::future::BoxFuture;
 use model::config::{ServerConfig, ServerSharing, ServerTransport};
 use model::govern::person::Actor;
 use model::nearest::nearest;
@@ -168,7 +169,14 @@ impl<'a> ServerAdmin<'a> {
     }
 
     /// Starts a server, fetches its list and keeps it. Nothing of it is accepted.
-    pub async fn look(&self, name: &str) -> Result<ServerLook, ServerAdminError> {
+    pub fn look<'b>(
+        &'b self,
+        name: &'b str,
+    ) -> BoxFuture<'b, Result<ServerLook, ServerAdminError>> {
+        Box::pin(self.start_and_list(name))
+    }
+
+    async fn start_and_list(&self, name: &str) -> Result<ServerLook, ServerAdminError> {
         let (config, record) = self.find(name)?;
         let environment = self.engine.environment().map_err(EngineError::from)?;
         let values = config.secrets().into_iter();

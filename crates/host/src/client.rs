@@ -16,6 +16,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Response, StatusCode};
@@ -192,7 +193,11 @@ impl HttpClient {
     /// # Errors
     /// The URL is none, the host may not be reached, a redirect leads elsewhere,
     /// or it did not work.
-    pub async fn send(&self, request: ClientRequest) -> Result<ClientReply, HttpFault> {
+    pub fn send(&self, request: ClientRequest) -> BoxFuture<'_, Result<ClientReply, HttpFault>> {
+        Box::pin(self.send_and_follow(request))
+    }
+
+    async fn send_and_follow(&self, request: ClientRequest) -> Result<ClientReply, HttpFault> {
         if request.raw_url.len() > limits::CLIENT_URL_BYTES_MAX {
             let what = format!("a URL has at most {} bytes", limits::CLIENT_URL_BYTES_MAX);
             return Err(HttpFault::invalid("invalid-url", what));

@@ -24,6 +24,7 @@ mod window;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use futures_util::future::BoxFuture;
 use hyper::StatusCode;
 use hyper::header::LOCATION;
 use model::network::host_pattern::HostPattern;
@@ -134,7 +135,11 @@ impl Fetch {
     }
 
     /// One `fetch(url, init)`. Never waits longer than the limits say.
-    pub async fn run(&self, ask: PowerRequest) -> Fetched {
+    pub fn run(&self, ask: PowerRequest) -> BoxFuture<'_, Fetched> {
+        Box::pin(self.fetch(ask))
+    }
+
+    async fn fetch(&self, ask: PowerRequest) -> Fetched {
         let mut kept = Kept {
             fetch: self,
             events: Vec::new(),

@@ -34,6 +34,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router, middleware};
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -63,16 +64,23 @@ pub struct Routes {
 /// Serves a door until told to end. Then calls finish or are cancelled, and their
 /// audit rows are closed. `guard` must give each request of the protocol its
 /// [`crate::auth::Principal`].
-pub async fn serve(
+pub fn serve(
     door: Door,
     listener: TcpListener,
     bounds: HttpBounds,
     guard: impl FnOnce(Routes) -> Router,
     shutdown: Shutdown,
-) -> Result<(), DoorError> {
+) -> BoxFuture<'static, Result<(), DoorError>> {
+    let (transport, routes) = open(&door, &bounds);
+    let app = guard(routes);
+    serve_app(door, listener, (bounds, transport, app), shutdown)
+}
+
+/// The transport of a door, and its routes before they are guarded.
+fn open(door: &Door, bounds: &HttpBounds) -> (Transport, Routes) {
     let of_servers = door.clone();
     let make = move || McpServer::authenticated(of_servers.clone());
-    let transport = router_with(make, &bounds, door.inner.unsent.clone());
+    let transport = router_with(make, bounds, door.inner.unsent.clone());
     let of_sessions = door.clone();
     transport.sessions.on_end(move |id| {
         let (door, id) = (of_sessions.clone(), id.to_owned());
@@ -83,10 +91,29 @@ pub async fn serve(
     let probes = Router::new()
         .route("/healthz", get(probe::alive))
         .route("/readyz", get(probe::ready).with_state(door.clone()));
-    let app = guard(Routes {
+    let routes = Routes {
         protocol: transport.router.clone(),
         probes,
-    });
+    };
+    (transport, routes)
+}
+
+/// Boxed because rustc compiles a future again in every crate that awaits it.
+fn serve_app(
+    door: Door,
+    listener: TcpListener,
+    opened: (HttpBounds, Transport, Router),
+    shutdown: Shutdown,
+) -> BoxFuture<'static, Result<(), DoorError>> {
+    Box::pin(run(door, listener, opened, shutdown))
+}
+
+async fn run(
+    door: Door,
+    listener: TcpListener,
+    (bounds, transport, app): (HttpBounds, Transport, Router),
+    shutdown: Shutdown,
+) -> Result<(), DoorError> {
     let watching = tokio::spawn(list_changed::watch(
         Arc::clone(&door.inner.engine),
         Arc::clone(&door.inner.listeners),

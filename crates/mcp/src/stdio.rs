@@ -7,6 +7,7 @@ mod line;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use rmcp::service::serve_server;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -20,9 +21,9 @@ use crate::stdio::line::{LineTransport, ReadUntil};
 use crate::write_timeout::WriteTimeout;
 
 /// Serves the process's own standard input and output until it ends.
-pub async fn serve(door: Door, shutdown: Shutdown) {
+pub fn serve(door: Door, shutdown: Shutdown) -> BoxFuture<'static, ()> {
     let (read, write) = rmcp::transport::io::stdio_pipes();
-    serve_pipes(door, read, write, shutdown).await;
+    Box::pin(serve_pipes(door, read, write, shutdown))
 }
 
 /// Serves a pair of pipes until the reading one ends.

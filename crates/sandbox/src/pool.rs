@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use model::sync::lock;
 use tokio::sync::{Semaphore, watch};
 use tokio::time;
@@ -192,7 +193,11 @@ struct Notes {
 impl Pool {
     /// Starts the workers and returns when the first is ready. Fails if the first
     /// to answer is not fit for use, naming what is missing.
-    pub async fn start(settings: PoolSettings) -> Result<Pool, PoolError> {
+    pub fn start(settings: PoolSettings) -> BoxFuture<'static, Result<Pool, PoolError>> {
+        Box::pin(Pool::start_workers(settings))
+    }
+
+    async fn start_workers(settings: PoolSettings) -> Result<Pool, PoolError> {
         for (name, value) in [
             ("workers", settings.workers),
             ("live_max", settings.live_max),
