@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// meaning or its line on the reference page.
 macro_rules! codes {
     ($($name:ident, $code:literal, $meaning:literal;)*) => {
-        /// What the guard found.
+        /// A finding of the guard.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum IssueCode {
             $(#[doc = $meaning] $name,)*
@@ -82,7 +82,7 @@ codes! {
     MissingCallTarget, "MISSING_CALL_TARGET", "`callTool` without the name of a tool.";
     DynamicCallTarget, "DYNAMIC_CALL_TARGET", "The name of the tool is not a literal, and the preset requires one.";
     UnknownToolName, "UNKNOWN_TOOL_NAME", "The script calls a tool that is not among those it may use.";
-    UnawaitedCall, "UNAWAITED_CALL", "Warning: nothing waits for a call of a tool, so it is stopped when the script ends and its errors are lost.";
+    UnawaitedCall, "UNAWAITED_CALL", "Warning: a call of a tool is not awaited, so it is stopped when the script ends and its errors are lost.";
     NoCallTargetAssignment, "NO_CALL_TARGET_ASSIGNMENT", "A function of the runtime is replaced or hidden by another.";
     RequiredFunctionNotCalled, "REQUIRED_FUNCTION_NOT_CALLED", "A required call is missing.";
     FunctionCalledTooManyTimes, "FUNCTION_CALLED_TOO_MANY_TIMES", "A function is called in more places than allowed.";

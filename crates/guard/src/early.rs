@@ -1,4 +1,4 @@
-//! What JavaScript refuses before it runs a line, and the parser leaves to others:
+//! Early errors that JavaScript reports before it runs a line, and the parser does not:
 //! jumps without a target, reserved words as names, names declared twice, and words
 //! that only mean something inside a class.
 //!
@@ -16,7 +16,7 @@ use oxc_span::{GetSpan as _, Span};
 use crate::code::IssueCode;
 use crate::report::Marks;
 
-/// What stands around a statement, as far as a jump cares.
+/// The constructs around a statement that matter for jumps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Frame<'a> {
     /// A function with a `this` of its own; jumps end here.
@@ -34,7 +34,7 @@ pub(crate) enum Frame<'a> {
     },
 }
 
-/// What stands around the node of the moment, from outside in.
+/// The constructs around the current node, from outside in.
 #[derive(Debug, Default)]
 pub(crate) struct Flow<'a>(Vec<Frame<'a>>);
 
@@ -120,7 +120,7 @@ impl<'a> Flow<'a> {
         });
     }
 
-    /// What stands around, from inside out, up to the function.
+    /// The constructs around, from inside out, up to the function.
     fn around(&self) -> impl Iterator<Item = &Frame<'a>> {
         let is_inside =
             |frame: &&Frame<'a>| !matches!(frame, Frame::Function | Frame::Arrow | Frame::Params);
@@ -131,7 +131,7 @@ impl<'a> Flow<'a> {
         self.around().any(is_target)
     }
 
-    /// Whether the label of this name, if one stands around, is a loop's.
+    /// Whether the enclosing label of this name, if any, belongs to a loop.
     fn labelled(&self, wanted: &str) -> Option<bool> {
         self.around().find_map(|frame| match frame {
             Frame::Label { name, is_loop } if *name == wanted => Some(*is_loop),
@@ -165,8 +165,8 @@ pub(crate) fn twice(name: &str, span: Span, marks: &mut Marks) {
     });
 }
 
-/// Words strict code keeps for itself. Those that are no words anywhere stop the
-/// parser.
+/// Words reserved in strict code. The parser refuses words that are reserved
+/// everywhere.
 pub(crate) fn reserved(name: &str, span: Span, marks: &mut Marks) {
     let is_reserved = match name.len() {
         3 => name == "let",

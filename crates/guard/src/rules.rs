@@ -274,7 +274,7 @@ impl<'r, 'a> Rules<'r, 'a> {
             | AstKind::ExportNamedDeclaration(_)
             | AstKind::ExportFromDeclaration(_)
             | AstKind::WithStatement(_) => self.modules(kind),
-            // Rules name what they refuse; what a script may do has no end.
+            // Rules list what they refuse, so other nodes pass.
             _ => {}
         }
     }

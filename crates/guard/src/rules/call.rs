@@ -270,7 +270,7 @@ impl<'a> Rules<'_, 'a> {
         }
     }
 
-    /// What was wished for and did not come.
+    /// Reports required calls that are missing.
     pub(super) fn wishes(&mut self) {
         let preset = self.preset;
         for (index, wish) in preset.calls.iter().enumerate() {

@@ -96,8 +96,8 @@ impl Rules<'_, '_> {
             return;
         }
         let allowed = self.allowed.as_ref();
-        // Inside the closure: a hostile script has thousands of unknown names, and
-        // only the first hundred are told.
+        // Inside the closure: a hostile script has thousands of unknown names, and only
+        // the first hundred are reported.
         self.marks
             .error(IssueCode::UnknownGlobal, super::at(span), || {
                 let mut known: Vec<&str> =
@@ -171,7 +171,7 @@ pub(super) fn is_reserved(name: &str) -> bool {
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// What to write in place of what people reach for.
+/// A replacement for names that people often try.
 fn instead(name: &str) -> &'static str {
     match name {
         "Promise" => "; use `parallel(items, fn)` to call tools side by side, or `await` each call",

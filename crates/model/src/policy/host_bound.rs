@@ -1,5 +1,5 @@
-//! What the operator leaves of the hosts a call may reach: lists that must all name
-//! a host, and lists that must not. They come from callers, groups and rules.
+//! Bounds on the hosts a call may reach: lists that must all name a host, and lists
+//! that must not. They come from callers, groups and rules.
 //!
 //! A bound is asked about every host a call wants to connect to, the first and those
 //! of every redirect. It takes and never adds: what it lets through must still be
@@ -11,7 +11,7 @@ use crate::document::NetworkMode;
 use crate::network::host_pattern::HostPattern;
 use crate::policy::EffectivePolicy;
 
-/// What is left of the hosts of a call.
+/// Bounds on the hosts of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostBounds {
     /// Each of these lists must name a host.
