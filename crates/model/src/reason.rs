@@ -1,4 +1,4 @@
-//! Every reason a thing can be refused for, listed once, with a stable code.
+//! Every reason for a refusal, listed once, with a stable code.
 //!
 //! A code never changes its meaning and is never used again for another. The
 //! reference page is generated from here.

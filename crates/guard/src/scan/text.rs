@@ -336,8 +336,8 @@ impl Scanner<'_> {
         self.at += 1;
     }
 
-    /// A character that may be invisible. In text some belong to what stands
-    /// before them, and few are a warning; in code none has a place.
+    /// A character that may be invisible. In text some belong to the character before
+    /// them, and a few are a warning; in code none is allowed.
     pub(super) fn report_hidden(&mut self, character: char, is_text: bool) {
         let at = self.at;
         let unseen = match is_text {
@@ -389,8 +389,8 @@ impl Scanner<'_> {
     }
 }
 
-/// Whether a byte is text and nothing else wherever text stands: in strings,
-/// templates, comments and regular expressions.
+/// Whether a byte is plain text everywhere text is allowed: in strings, templates,
+/// comments and regular expressions.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b',' | b'.' | b':' | b';' | b'-' | b'_')
 }

@@ -47,7 +47,7 @@ pub struct OutOfBounds<'a> {
     pub is_forbidden: bool,
 }
 
-/// How much of what a call may reach is on a list.
+/// How much of a call's reach is on a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Share {
     /// Nothing.
@@ -59,13 +59,13 @@ pub enum Share {
 }
 
 impl HostBounds {
-    /// Whether nothing is taken away.
+    /// Whether there is no bound.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.within.is_empty() && self.never.is_empty()
     }
 
-    /// The same and more. Bounds add up: each that is there holds.
+    /// Both bounds together. All of them apply.
     #[must_use]
     pub fn and(mut self, more: &HostBounds) -> HostBounds {
         self.within.extend(more.within.iter().cloned());
@@ -119,15 +119,15 @@ impl core::fmt::Display for ListedBy {
     }
 }
 
-/// What a call may reach, patterns that bounds leave nothing of taken out.
+/// The reach of a call, without patterns that the bounds exclude.
 enum Reachable<'a> {
     Listed(Vec<&'a HostPattern>),
     Everything,
 }
 
 impl EffectivePolicy {
-    /// How much of what the call may reach these hosts are. What cannot be told
-    /// exactly counts as more rather than less.
+    /// How much of the call's reach these hosts are. An inexact answer errs towards
+    /// more.
     #[must_use]
     pub fn share_of(&self, hosts: &[HostPattern]) -> Share {
         let names_all = hosts.iter().any(|host| host.to_string() == "*");
