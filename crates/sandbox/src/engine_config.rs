@@ -25,7 +25,7 @@ pub(crate) fn engine_config() -> Config {
     config.memory_reservation_for_growth(0);
     config.memory_init_cow(true);
     config.memory_guaranteed_dense_image_size(16 << 20);
-    // A wasm backtrace would be shown nowhere; traps have names.
+    // Nobody reads a wasm backtrace; traps have names.
     config.wasm_backtrace_max_frames(None);
     config.generate_address_map(false);
     config.native_unwind_info(false);
