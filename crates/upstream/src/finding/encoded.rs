@@ -1,4 +1,4 @@
-//! Text that is written in code: Base64, hexadecimal digits, escapes.
+//! Encoded text: Base64, hexadecimal digits, escapes.
 //!
 //! A reader skips such a piece and a model decodes it. One that becomes a command is
 //! held; one that becomes another readable text is shown.
@@ -12,7 +12,7 @@ const ESCAPES_MIN: usize = 6;
 /// How often a decoded text is decoded again.
 const LAYERS_MAX: usize = 3;
 
-/// What only a command line says. Lower case; a decoded text is held against these.
+/// Phrases of command lines, in lower case, that a decoded text is searched for.
 const COMMANDS: &[&str] = &[
     "$(",
     "&& ",

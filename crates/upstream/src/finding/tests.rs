@@ -81,7 +81,7 @@ fn evidence_is_safe_and_has_a_place() {
     assert_eq!(found[0].item.as_ref().unwrap().name, "look");
     assert_eq!(
         hold(&found).as_deref(),
-        Some("a control turns the direction of the text in `description`")
+        Some("a control character changes the direction of the text in `description`")
     );
     assert_eq!(hold(&[]), None);
 }

@@ -52,7 +52,7 @@ fn differences_are_sentences() {
         sentences,
         [
             "tool `b` of server `demo` differs from the lock",
-            "tool `c` of server `demo` is in the lock and not there",
+            "tool `c` of server `demo` is in the lock but does not exist",
             "tool `d` of server `demo` is not in the lock",
         ]
     );

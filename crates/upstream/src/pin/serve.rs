@@ -1,4 +1,4 @@
-//! What a caller may see and call of a server, given what the owner accepted.
+//! Which items of a server are served, given the accepted definitions.
 //!
 //! First sight is held. Other words are not served: the accepted ones are. What accepts
 //! more, asks for more or comes from elsewhere is held, and the accepted definition with
@@ -26,17 +26,17 @@ words! {
         New = "new",
         /// It was there under another name.
         Renamed = "renamed",
-        /// A structural finding stands against it.
+        /// A structural finding holds it.
         Finding = "finding",
     }
 }
 
-/// What is served of one item.
+/// The state of one item for callers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServedState {
     /// It is listed and can be called.
     Callable {
-        /// What is listed, the owner's description included.
+        /// The listed definition, with the owner's description.
         definition: Box<Definition>,
         /// The digest of the server's text it is made from.
         digest: String,
@@ -62,19 +62,19 @@ pub struct ServedItem {
     pub state: ServedState,
 }
 
-/// What is served of a server.
+/// The served part of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServedServer {
     /// The accepted instructions.
     pub instructions: Option<String>,
     /// Every item known or seen, by key.
     pub items: Vec<ServedItem>,
-    /// Everything that differs from what was accepted, for the owner.
+    /// All changes since the acceptance, for the owner.
     pub changes: Vec<ItemChange>,
 }
 
-/// What is served, given what was accepted and what is seen. While a server is down
-/// nothing is seen, and what was accepted stays listed.
+/// Decides what is served, from the accepted and the current definitions. While a
+/// server is down, accepted items stay listed.
 #[must_use]
 pub fn serve(pinned: &PinnedServer, seen: Option<&SeenServer>) -> ServedServer {
     let changes = seen.map(|seen| compare(pinned, seen)).unwrap_or_default();
@@ -122,7 +122,7 @@ fn keyed(change: &ItemChange) -> Option<(&ItemKey, &ItemChange)> {
     }
 }
 
-/// What holds for every item alike; nothing if each has its own answer.
+/// The state of all items alike; `None` if each has its own.
 fn whole_server(pinned: &PinnedServer, changes: &[ItemChange]) -> Option<ServedState> {
     match (pinned.decision, &pinned.server) {
         (PinDecision::Blocked, _) => return Some(ServedState::Blocked),
