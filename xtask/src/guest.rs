@@ -1,6 +1,6 @@
-//! `cargo xtask guest`: what runs inside the sandbox. Its image for this kind of
-//! processor is in the repository, so a build needs no compiler for it; it
-//! can be built again from its sources, byte for byte, and CI does.
+//! `cargo xtask guest`: builds the code inside the sandbox. Its image for this kind of
+//! processor is in the repository, so a build needs no compiler for it; it can be built
+//! again from its sources, byte for byte, and CI does.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,13 +21,13 @@ mod sum;
 /// The builder's own workspace: it brings a compiler that nothing else needs.
 const BUILDER: &str = "guest/builder/Cargo.toml";
 
-/// What building it takes from nothing, on two cores.
+/// The time of a cold build, on two cores.
 const USUAL: Duration = Duration::from_secs(4 * 60);
 
 /// What to do about the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// See to it that there is one for the sources as they are.
+    /// Ensure that there is one for the current sources.
     Ensure,
     /// Build it and put it into the repository.
     Write,
@@ -35,7 +35,7 @@ pub(crate) enum Wish {
     Compare,
 }
 
-/// Sees to it that there is a guest for the sources as they are.
+/// Ensures that there is a guest for the current sources.
 pub(crate) fn ensure(root: &Root) -> Result<TaskAnswer> {
     guest(root, Wish::Ensure)
 }
@@ -45,14 +45,14 @@ pub(crate) fn compare(root: &Root) -> Result<TaskAnswer> {
     guest(root, Wish::Compare)
 }
 
-/// Does what is wished.
+/// Runs the task.
 pub(crate) fn guest(root: &Root, wish: Wish) -> Result<TaskAnswer> {
     let kept = Image::kept(root);
     let built = Image::built(root);
     if wish == Wish::Ensure {
         let wanted = key::of_inputs(root.path()).context("could not read guest/")?;
         if kept.is_of(&wanted) || built.is_of(&wanted) {
-            printer::note("   the image is there and of these sources");
+            printer::note("   the image is up to date");
             return Ok(TaskAnswer::Yes);
         }
         printer::note("   its sources changed, so its compiler is built first");
@@ -85,7 +85,7 @@ pub(crate) fn guest(root: &Root, wish: Wish) -> Result<TaskAnswer> {
             None => Ok(TaskAnswer::Yes),
             Some(what) => {
                 printer::note(&format!(
-                    "guest/image is not what its sources make: {what}; run `cargo xtask guest --write`"
+                    "guest/image does not match its sources: {what}; run `cargo xtask guest --write`"
                 ));
                 Ok(TaskAnswer::No)
             }

@@ -1,4 +1,4 @@
-//! What is inside, for machines: a CycloneDX document.
+//! The software bill of materials: a CycloneDX document.
 
 use serde_json::{Value, json};
 
