@@ -106,6 +106,8 @@ impl Unsent {
         };
         let unsent = self.clone();
         runtime.spawn(async move {
+            // Giving memory back walks the whole heap, so several answers share one
+            // walk.
             tokio::time::sleep(Duration::from_millis(limit::GIVE_BACK_EVERY_MS)).await;
             {
                 let mut waiting = unsent.lock();

@@ -264,6 +264,7 @@ pub fn ground(
         return Ok(baseline.clone());
     };
     let mut ground = baseline.clone();
+    // From the base up, so that the named profile has the last word.
     for profile in chain(profiles, first)?.into_iter().rev() {
         Classes::make_mut(&mut ground.allow_classes).extend(profile.allow_classes.iter().cloned());
         Classes::make_mut(&mut ground.deny_classes).extend(profile.deny_classes.iter().cloned());
@@ -332,11 +333,15 @@ pub fn resolve(
         &overrides.add_deny_classes,
         &overrides.remove_deny_classes,
     );
+    // Not resolved by an order of the lists: an author who writes both meant something
+    // else.
     let classes: Vec<_> = allow_classes.intersection(&deny_classes).cloned().collect();
     if !classes.is_empty() {
         return Err(PolicyConflict::Overlap { classes });
     }
     let network = overrides.network_mode.unwrap_or(ground.network);
+    // Parsed in every mode: a host that is not valid is an error even where it has no
+    // effect.
     let mut hosts = host_patterns(&overrides.hosts_allow)?;
     match network {
         NetworkMode::Allowlist => merge_hosts(&mut hosts, &ground.hosts),
@@ -355,6 +360,7 @@ pub fn resolve(
             .clone()
             .or_else(|| ground.fs_base_path.clone()),
         destructive: overrides.destructive.unwrap_or(false),
+        // Only the operator sets budgets; a document cannot.
         statements_max: ground.statements_max,
         timeout_ms: ground.timeout_ms,
     })

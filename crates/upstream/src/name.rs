@@ -165,6 +165,8 @@ impl BridgedName {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let mapped = raw_tool.chars().map(|c| if fits(c) { c } else { '_' });
         let room = limit::BRIDGED_NAME_CHARS_MAX - server.0.len() - SEPARATOR.len();
+        // A plain name is kept. Every other name gets a digest of the server's own
+        // name, so that two tools never share one.
         let is_plain = raw_tool.chars().all(fits)
             && raw_tool.len() <= room
             && !raw_tool.is_empty()

@@ -100,6 +100,7 @@ pub fn exact_diffs(path: &str, accepted: &Value, seen: &Value) -> Vec<FieldDiff>
 pub fn accepts_all(wide: &Value, narrow: &Value) -> bool {
     let mut comparer = Comparer::new(Rule::Values, wide, narrow);
     comparer.schema("", wide, narrow, mode_of(wide, narrow));
+    // `None`, no difference at all, is less than every effect.
     comparer.worst < Some(DiffEffect::Wider)
 }
 
@@ -249,6 +250,8 @@ impl Comparer {
             return;
         }
         let (old_fields, new_fields) = match (fields_of(old), fields_of(new)) {
+            // Attack: branches make the comparison exponential. Beyond the bound the
+            // answer is "wider", which holds the tool.
             _ if self.steps > limit::SCHEMA_STEPS_MAX => {
                 return self.note(path, DiffEffect::Wider, Some(old), Some(new));
             }

@@ -62,6 +62,7 @@ fn names_in_time(kind: CompletedName, home: &Path) -> BTreeSet<String> {
         };
         let _ = sender.send(names);
     });
+    // If the disk is too slow, the thread is left behind and ends with the process.
     let mut names = receiver.recv_timeout(WAIT_MAX).unwrap_or_default();
     names.retain(|name| is_plain(name));
     names

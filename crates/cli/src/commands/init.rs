@@ -302,6 +302,7 @@ fn write(home: &Path, path: &Path, text: &str) -> anyhow::Result<()> {
     };
     folder.create(home).map_err(unwritable(home))?;
     let mut options = fs::OpenOptions::new();
+    // `create_new`: settings that appeared since the first check are not overwritten.
     options.write(true).create_new(true).mode(0o600);
     let mut file = options.open(path).map_err(unwritable(path))?;
     let written = file

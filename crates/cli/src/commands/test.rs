@@ -77,6 +77,7 @@ pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exi
             source,
         } = *ready;
         let place = trial.place.as_deref();
+        // Asked before the test runs, so that one question covers everything it needs.
         consent::settle(&engine, &usable, place, arguments.trial.yes)?;
         bar.set(&usable.document.name, index, total);
         let passed = runtime.block_on(async {

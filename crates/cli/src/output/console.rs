@@ -99,6 +99,7 @@ pub(crate) fn ask(sheet: &Sheet, wanted: &Wanted) -> Typed {
         Typed::Withdrawn => "no answer is needed any more",
         Typed::Nowhere => "",
     };
+    // Only a confirmation: the answer counts even if the terminal is gone by now.
     let _ = terminal.show(&[format!("{said}: {}", sheet.about)]);
     typed
 }
@@ -298,6 +299,8 @@ impl Terminal {
             }
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Some(Some(file)),
+                // Polled, because a blocking lock could not notice that the question
+                // was withdrawn.
                 Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOOK_EVERY),
                 Err(_) => return Some(None),
             }

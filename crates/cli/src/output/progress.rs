@@ -93,6 +93,8 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.drawing.take() {
+            // Closing the channel ends the thread, which then clears its line. Joined,
+            // so that no output follows on the same line.
             drop(stop);
             let _ = thread.join();
         }

@@ -116,6 +116,8 @@ impl Approver for Terminal {
             let wanted = Arc::new(Wanted::default());
             let _withdrawing = Withdrawing(Arc::clone(&wanted));
             let typed = move || console::ask(&sheet, &wanted);
+            // Reading a terminal blocks, and cancelling the future does not stop it:
+            // the guard above withdraws the question instead.
             match tokio::task::spawn_blocking(typed).await {
                 Ok(Typed::Key(key)) => match scope_of(&keys, &key) {
                     Some(scope) => ApprovalAnswer::Approved(scope),

@@ -66,6 +66,8 @@ impl Traces {
 
     /// Sends what is left, for a bounded time.
     pub(crate) fn end(&self) {
+        // A collector that is down must not delay the end of the server; its spans are
+        // lost.
         let _ = self.provider.shutdown_with_timeout(FLUSH_MAX);
     }
 }

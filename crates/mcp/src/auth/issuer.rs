@@ -101,6 +101,7 @@ impl Issuer {
         if matches!(known, Known::Key(_)) || !self.may_ask(now) {
             return known;
         }
+        // A failure is kept as `trouble`; the second look then says `Unavailable`.
         let _ = self.ask_apart(now, asking).await;
         self.look(name, algorithm, now)
     }

@@ -128,6 +128,8 @@ fn check_host_and_origin(
 ) -> Result<Option<HeaderValue>, AuthRefusal> {
     let addresses = &guard.auth.addresses;
     let mut hosts = all(request.headers(), &HOST);
+    // Counted before the next line adds a host: two `Host` headers are refused even if
+    // both are ours.
     let count = hosts.len();
     // An absolute URI in the request line names a host too.
     if let Some(authority) = request.uri().authority() {
@@ -166,6 +168,7 @@ async fn authenticate(
     let auth = &guard.auth;
     let now = auth.clock.now();
     let peer = peer(&request)?;
+    // Before the credential is read: guessing keys must be limited by address.
     auth.peers.count_request(peer, now.steady)?;
     let role = match guard.audience {
         Audience::Anyone | Audience::Probes => {
@@ -183,6 +186,7 @@ async fn authenticate(
     if principal.role != role {
         return Err(wrong_role(principal.role));
     }
+    // After authentication, so that no other client can use up a caller's rate.
     auth.take_turn(&principal.caller, now)?;
     // The credential goes no further: code behind this layer never sees it.
     request.headers_mut().remove(AUTHORIZATION);

@@ -162,6 +162,8 @@ impl SessionManager for RmcpSessions {
         let in_use = self.table.start(id, InUse::Stream);
         let messages = self.rmcp.create_standalone_stream(id).await?;
         Ok(messages.inspect(move |_| {
+            // Moved into the closure, so that the session is in use for as long as the
+            // stream lives.
             let _ = &in_use;
         }))
     }

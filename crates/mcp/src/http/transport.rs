@@ -66,6 +66,8 @@ pub(super) fn router_with<H: ServerHandler>(
     let config = if bounds.loopback_only {
         config.with_allowed_origins(LOOPBACK_ORIGINS)
     } else {
+        // `auth` checks `Host` and `Origin` against every name of the server; rmcp
+        // knows only loopback.
         config.disable_allowed_hosts()
     };
     let service = StreamableHttpService::new(move || Ok(make()), Arc::clone(&kept), config);

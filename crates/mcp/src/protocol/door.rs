@@ -112,6 +112,7 @@ impl Door {
     /// Lets calls finish for a while, then cancels the rest and waits until their
     /// audit rows are closed.
     pub(crate) async fn drain(&self, hard: &CancellationToken) {
+        // First, so that `/readyz` fails and a load balancer stops sending requests.
         self.inner.closing.cancel();
         // No client can come back for these: the seal ends with this process.
         self.inner.parked.clear();

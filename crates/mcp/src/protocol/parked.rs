@@ -240,6 +240,7 @@ impl RunningCall {
             loop {
                 tokio::select! {
                     biased;
+                    // Questions first: a call that waits for an answer has not ended.
                     Some(question) = questions.recv() => return ParkedStep::Asks(Box::new(question)),
                     ended = &mut *task => return match ended {
                         Ok((outcome, slot)) => ParkedStep::Ended(Box::new(outcome), slot),

@@ -142,6 +142,7 @@ impl McpServer {
             }
         };
         let unsent = &self.inner().unsent;
+        // A refused share does not undo the call; only its result is withheld.
         let share = unsent.share(&caller.name, bytes.saturating_mul(2));
         if share.is_none() {
             outcome.value = None;

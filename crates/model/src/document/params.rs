@@ -129,6 +129,7 @@ pub fn check(params: &[Param], raw_arguments: &Value) -> Result<Arguments, Vec<A
     for param in params {
         let value = given.get(&param.name).filter(|value| !value.is_null());
         match value {
+            // Many models send "" for an optional argument that they leave out.
             Some(value) if !param.required && is_blank(value) => {}
             Some(value) => match fit(param, value) {
                 Ok(value) => {

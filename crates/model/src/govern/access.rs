@@ -141,6 +141,8 @@ impl Access {
         let layers = self.layers(caller);
         denied_by_none(&layers, &tool.name)?;
         let rights = self.rights(caller, tool.category.as_deref());
+        // Without a level the allow lists are closed: each that exists must name the
+        // tool.
         if rights.level.is_none() && rights.categories.is_none() {
             return allowed_by_all(&layers, &tool.name);
         }
@@ -211,6 +213,8 @@ impl Access {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let categories = match (named, is_lowered) {
             (Some(named), false) => Some(named),
+            // Trust lowered the level, so the operator's categories are cut to those of
+            // the lower one.
             (Some(mut named), true) => {
                 let has = |name: &String| of_level.is_none_or(|of| of.contains(&name.as_str()));
                 named.retain(has);
@@ -276,6 +280,7 @@ impl Access {
                     .any(|(group, _)| groups.contains(group))
         };
         match caller.kind {
+            // The owner writes the settings that trust would lower.
             CallerKind::Owner => false,
             CallerKind::Named => callers.is_empty() && groups.is_empty() || is_named(),
         }

@@ -155,6 +155,8 @@ impl Rules {
         };
         let decided = all.into_iter().flatten().reduce(strongest);
         let decided = decided
+            // Unreachable today, because `said` is there if no rule matches. Denies in
+            // case that changes.
             .unwrap_or_else(|| Decision::deny(Reason::RuleDenied, "nothing decided".to_owned()));
         Decision { bounds, ..decided }
     }
@@ -215,12 +217,16 @@ impl Rules {
                     by: ListedBy::Rules(vec![rule.id.clone()]),
                     hosts: rule.hosts.clone(),
                 }),
+                // Invariant 8: a rule that cannot be evaluated denies, whatever its
+                // effect.
                 Match::Unevaluable(why) => matched.push((Effect::Deny, true, rule, Some(why))),
             }
         }
         let matching = matched.iter().map(|(_, _, rule, _)| *rule);
         bounds.within.extend(held_to(matching));
         let strongest = matched.into_iter().min_by(|one, two| {
+            // A rule that really denies is a better reason than one that could not be
+            // evaluated.
             let stronger = two.0.cmp(&one.0).then(one.1.cmp(&two.1));
             stronger.then_with(|| one.2.id.cmp(&two.2.id))
         });
@@ -276,6 +282,7 @@ impl Rules {
 fn held_to<'a>(matching: impl Iterator<Item = &'a Rule> + Clone) -> Option<HostList> {
     let allows = |rule: &&Rule| rule.effect == Effect::Allow && !rule.hosts.is_empty();
     let held = matching.clone().filter(allows);
+    // Some matching rule is no allow rule with hosts, so there is no limit to add.
     if held.clone().count() != matching.count() {
         return None;
     }

@@ -122,6 +122,7 @@ fn server_change(pinned: &PinnedServer, seen: &SeenServer) -> ItemChange {
 fn changed(key: &ItemKey, item: &PinnedItem, seen: &SeenItem) -> ItemChange {
     let accepted = item.accepted.as_ref();
     let diffs = match accepted {
+        // Back to a text the owner accepted before: no difference to review.
         Some(_) if item.knows(&seen.pin.digest) => Vec::new(),
         Some(accepted) => item_diffs(&accepted.definition, &seen.definition),
         None => Vec::new(),
@@ -151,6 +152,8 @@ fn gone_change(key: &ItemKey, item: &PinnedItem) -> ItemChange {
 }
 
 fn new_change(key: &ItemKey, seen: &SeenItem, bodies: &BTreeMap<String, &ItemKey>) -> ItemChange {
+    // The same definition under a new name is shown as renamed, so that the owner sees
+    // what it was.
     let from = bodies
         .get(&body(&seen.definition))
         .map(|key| (*key).clone());

@@ -87,6 +87,8 @@ pub fn serve(pinned: &PinnedServer, seen: Option<&SeenServer>) -> ServedServer {
         let item = pinned.items.get(key);
         let is_blocked = item.is_some_and(|item| item.decision == PinDecision::Blocked);
         let state = match &whole {
+            // Blocked wins over the state of the whole server: the owner said no to
+            // this item.
             _ if is_blocked => ServedState::Blocked,
             Some(state) => state.clone(),
             None => {
@@ -126,6 +128,7 @@ fn keyed(change: &ItemChange) -> Option<(&ItemKey, &ItemChange)> {
 fn whole_server(pinned: &PinnedServer, changes: &[ItemChange]) -> Option<ServedState> {
     match (pinned.decision, &pinned.server) {
         (PinDecision::Blocked, _) => return Some(ServedState::Blocked),
+        // Accepted without a definition is a contradiction, so it counts as never seen.
         (PinDecision::Held, _) | (PinDecision::Accepted, None) => {
             return Some(ServedState::Held(HoldReason::FirstSight));
         }
@@ -165,10 +168,13 @@ fn item_state(
     let old = |is_old: bool| callable(item, &accepted.definition, accepted.pin.digest(), is_old);
     let (Some(change), Some(now)) = (change, now) else {
         return match seen {
+            // The server is down: clients keep the list, and a call says that it cannot
+            // be reached.
             None => old(false),
             Some(_) => ServedState::Gone,
         };
     };
+    // An unchanged text was accepted with its finding; a changed one was not.
     let is_suspect = now.hold.is_some() && change.class != ChangeClass::Same;
     if is_suspect {
         return ServedState::Held(HoldReason::Finding);
@@ -177,6 +183,7 @@ fn item_state(
         ChangeClass::Same | ChangeClass::Narrower => {
             callable(item, &now.definition, now.pin.digest(), false)
         }
+        // The accepted words are served until the owner reviews the new ones.
         ChangeClass::Wording => old(true),
         ChangeClass::Wider => ServedState::Held(HoldReason::Wider),
         ChangeClass::Identity => ServedState::Held(HoldReason::Identity),
@@ -208,6 +215,7 @@ fn mark_refused(states: &mut BTreeMap<ItemKey, ServedState>, seen: &SeenServer) 
             kind: refused.kind,
             name: name.clone(),
         };
+        // A blocked item stays blocked, whatever its server sends.
         if states.get(&key) != Some(&ServedState::Blocked) {
             states.insert(key, ServedState::Refused(refused.fault.message.clone()));
         }

@@ -85,6 +85,8 @@ impl Identity {
     /// Revokes a new key that its client never got.
     pub(crate) fn undo(&self, home: &Path) {
         if self.is_new {
+            // The first error is already on its way to the person; a key that stays is
+            // listed by `keys list`.
             let _ = revoke(home, &self.record);
         }
     }
