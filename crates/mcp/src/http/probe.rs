@@ -37,7 +37,7 @@ pub(super) async fn ready(State(door): State<Door>) -> Response {
 pub(super) async fn metrics(
     State((metrics, auth, door)): State<(Metrics, Arc<Auth>, Door)>,
 ) -> Response {
-    // The load includes the length of the audit log, which is read from the disk.
+    // Counting open questions reads the database, which can block.
     let load = tokio::task::spawn_blocking(move || door.engine().load()).await;
     let text = metrics.text(&auth.refused(), load.ok().as_ref());
     ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
