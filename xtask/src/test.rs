@@ -91,6 +91,8 @@ pub(crate) fn run(
     totals: &mut Totals,
 ) -> Result<TaskAnswer> {
     let answer = lane(&mut tests(root, lanes, name), totals, Patience::USUAL)?;
+    // Cargo fails without a failed test if something does not compile or a test program
+    // dies.
     if answer == TaskAnswer::No && totals.failed == 0 {
         printer::note("a test program could not be built, or did not reach its end");
     }
@@ -111,6 +113,7 @@ pub(crate) fn release(root: &Root, totals: &mut Totals) -> Result<TaskAnswer> {
     fs::create_dir_all(&folder).context("could not make target/tmp")?;
     let key = folder.join("release-key");
     for old in [key.clone(), key.with_extension("pub")] {
+        // `ssh-keygen` would ask before it overwrites a key.
         let _ = fs::remove_file(old);
     }
     let mut keygen = Command::new("ssh-keygen");
@@ -225,6 +228,7 @@ fn lane(command: &mut Command, totals: &mut Totals, patience: Patience) -> Resul
 
 /// Ends a program and all it has started.
 fn stop(child: &mut Child) -> Result<()> {
+    // Killing cargo alone would leave its test programs running, and their output open.
     let mut family = BTreeSet::from([child.id()]);
     let running = || fs::read_dir("/proc").into_iter().flatten().flatten();
     let parent = |pid: u32| {

@@ -118,6 +118,7 @@ impl Page {
             total,
             next_cursor: None,
         };
+        // In bytes, because `tokens` divides by four and rounds each part up.
         let room = limits::LIST_TOKENS_MAX * 4;
         let mut bytes = PAGE_FRAME_BYTES;
         for entry in rest {

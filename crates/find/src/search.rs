@@ -75,7 +75,7 @@ pub struct Index {
     names: HashMap<String, u32>,
     /// Tools by their names without separators.
     joined: HashMap<String, Vec<u32>>,
-    shelf: Vec<Option<Kept>>,
+    entries: Vec<Option<Kept>>,
     free: Vec<u32>,
     /// Counts changes, so that an old view is noticed.
     generation: u64,
@@ -179,6 +179,8 @@ impl Index {
 
     /// Puts a tool in, in place of the one of that name.
     pub fn put(&mut self, entry: &SearchEntry<'_>) {
+        // An update is a removal and an insertion: the old words must not match any
+        // more.
         self.remove(entry.name);
         self.generation += 1;
         let Some(place) = self.place() else { return };
@@ -194,7 +196,7 @@ impl Index {
             app: entry.app.to_owned(),
             words: weights.into_iter().map(|(word, _)| word).collect(),
         };
-        if let Some(free) = slot(&mut self.shelf, place) {
+        if let Some(free) = slot(&mut self.entries, place) {
             *free = Some(kept);
         }
     }
@@ -205,7 +207,7 @@ impl Index {
             return false;
         };
         self.generation += 1;
-        let kept = slot(&mut self.shelf, place).and_then(Option::take);
+        let kept = slot(&mut self.entries, place).and_then(Option::take);
         for &word in kept.iter().flat_map(|kept| &kept.words) {
             self.words.unpost(word, place);
         }
@@ -216,6 +218,8 @@ impl Index {
                 self.joined.remove(&joined);
             }
         }
+        // Places are reused, which is why a view carries the generation it was made
+        // for.
         self.free.push(place);
         true
     }
@@ -225,15 +229,15 @@ impl Index {
         if let Some(place) = self.free.pop() {
             return Some(place);
         }
-        let place = u32::try_from(self.shelf.len()).ok()?;
-        self.shelf.push(None);
+        let place = u32::try_from(self.entries.len()).ok()?;
+        self.entries.push(None);
         Some(place)
     }
 
     /// The part of it that a caller may see. Valid until the index changes.
     #[must_use]
     pub fn view(&self, mut may_see: impl FnMut(&str) -> bool) -> View {
-        let seen = self.shelf.iter().map(|kept| match kept {
+        let seen = self.entries.iter().map(|kept| match kept {
             Some(kept) => may_see(&kept.name),
             None => false,
         });
@@ -268,7 +272,7 @@ impl Index {
     #[must_use]
     pub fn within(&self, view: &View, mut is_wanted: impl FnMut(&str) -> bool) -> View {
         let is_old = !view.is_of(self);
-        let seen = self.shelf.iter().zip(&view.seen).map(|(kept, seen)| {
+        let seen = self.entries.iter().zip(&view.seen).map(|(kept, seen)| {
             let kept = kept.as_ref().filter(|_| *seen && !is_old);
             kept.is_some_and(|kept| is_wanted(&kept.app))
         });
@@ -297,7 +301,7 @@ impl Index {
             return Hits::default();
         }
         let units = word::units(query);
-        let mut tally = Tally::new(self.shelf.len());
+        let mut tally = Tally::new(self.entries.len());
         let mut matched = 0;
         let mut unmatched: Vec<String> = Vec::new();
         for unit in &units {
@@ -327,6 +331,8 @@ impl Index {
             if holders == 0 {
                 continue;
             }
+            // Invariant 10: only tools of the view are counted, so that a score tells
+            // nothing about hidden ones.
             let rarity = rarity(holders, view.count);
             rarest = rarest.max(rarity);
             for posting in seen {
@@ -366,10 +372,12 @@ impl Index {
     fn best(&self, scores: &[f64], count_max: usize, score_min: f64) -> (Vec<Hit>, usize) {
         let mut best: BinaryHeap<Ranked<'_>> = BinaryHeap::new();
         let mut below = 0;
-        for (kept, score) in self.shelf.iter().zip(scores) {
+        for (kept, score) in self.entries.iter().zip(scores) {
             let (Some(kept), true) = (kept, *score > 0.0) else {
                 continue;
             };
+            // Rounded before comparing: scores that look equal to the caller are
+            // ordered by name.
             let score = (score * 10_000.0).round() / 10_000.0;
             if score < score_min || score == 0.0 {
                 below += 1;
@@ -393,12 +401,12 @@ impl Index {
     }
 
     fn kept(&self, place: u32) -> Option<&Kept> {
-        self.shelf.get(at(place))?.as_ref()
+        self.entries.get(at(place))?.as_ref()
     }
 }
 
-fn slot(shelf: &mut [Option<Kept>], place: u32) -> Option<&mut Option<Kept>> {
-    shelf.get_mut(at(place))
+fn slot(entries: &mut [Option<Kept>], place: u32) -> Option<&mut Option<Kept>> {
+    entries.get_mut(at(place))
 }
 
 /// The weight of a word that `holders` of `count` tools have. Never zero, so that a

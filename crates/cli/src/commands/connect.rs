@@ -115,6 +115,8 @@ impl Change<'_> {
         }
         let is_new = new.is_some();
         let answers = identity::answers(said, now, client.shown(), self.asks && is_new)?;
+        // The key is stored before the client gets it: a key in its file must never be
+        // one that the server refuses.
         own.keep(self.home)?;
         let text = new.as_deref().or(self.old).unwrap_or_default();
         let written = write(self.path, self.old.filter(|_| is_new), text, is_new);

@@ -37,6 +37,7 @@ use crate::wiring::waiting;
 use crate::wiring::witness;
 
 pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
+    // A server runs for weeks: freed memory must go back to the system.
     engine::memory::settle();
     let runtime = wiring::server_runtime()?;
     runtime.block_on(serving(serve, printer))
@@ -55,12 +56,15 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let address = address(listen).await?;
     mcp::auth::may_listen(address, mode).map_err(|problem| anyhow::anyhow!(problem))?;
     let listener = listener(listen, address).await?;
+    // Asked again: port 0 became a real one.
     let address = listener.local_addr()?;
     let (auth, token) = auth::open(engine.home(), &config, address, mode)?;
     if token.is_new {
         note_token(&engine)?;
     }
     let door = Door::open(Arc::new(engine))?;
+    // Started now, so that a machine without a sandbox layer fails here and not at the
+    // first call.
     door.engine().pool().await?;
     let url = format!("{}{}", auth.base_url(), http::PATH);
     let warnings = warnings(address, mode);

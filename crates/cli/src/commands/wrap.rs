@@ -178,6 +178,8 @@ impl Wrapping<'_> {
             new_digest: digest::of_text(&new),
             caller: own.is_new.then(|| own.record.name.clone()),
         };
+        // Before the client's file changes: `unwrap` must find the record whatever
+        // happens next.
         record.keep(self.home)?;
         // It holds whatever the file held, so only its owner may read it.
         file::replace(&backup, self.read.text.as_bytes(), 0o600)?;
@@ -221,6 +223,8 @@ impl Wrapping<'_> {
         if written.is_empty() {
             return Ok(());
         }
+        // Edited before the notices are written, so that settings that would not load
+        // announce nothing.
         let changed = edit::with(&edit::read(self.home)?, &written)?;
         for one in new {
             let shown = one.launch.shown();

@@ -78,6 +78,8 @@ pub(crate) fn ask(sheet: &Sheet, wanted: &Wanted) -> Typed {
     let Some(mut terminal) = Terminal::open() else {
         return Typed::Nowhere;
     };
+    // Two locks: among the threads of this process, then among the processes at this
+    // terminal.
     let Some(_turn) = Turn::wait(wanted) else {
         return Typed::Withdrawn;
     };
@@ -193,6 +195,8 @@ impl Terminal {
     /// A line that was typed after the question was shown.
     fn answer(&mut self, wanted: &Wanted, size: Size) -> io::Result<Read> {
         loop {
+            // Attack: a key pressed for something else must not answer a question that
+            // appears at that moment.
             if self.drop_typed()? {
                 self.show(&["input typed before the question is ignored"])?;
             }
@@ -203,6 +207,7 @@ impl Terminal {
                 self.file.write_all(b"\n")?;
                 return Ok(read);
             }
+            // The same for a key that was on its way while the question was drawn.
             if shown.elapsed() >= READING_MIN {
                 return Ok(read);
             }
@@ -216,7 +221,7 @@ impl Terminal {
         for (index, page) in pages.iter().enumerate() {
             self.show(page)?;
             let words = format!(
-                "page {} of {}; Enter = on, q = back to the question ",
+                "page {} of {}; Enter = next, q = back to the question ",
                 index + 1,
                 pages.len()
             );

@@ -241,6 +241,7 @@ impl Actions {
             .iter()
             .filter_map(|(word, _)| Action::built_in(word));
         let custom = match list {
+            // A category in a grant must not cover actions that are registered later.
             ListUse::Grant => None,
             ListUse::Restrict => Some(self.custom.keys().cloned()),
         };
@@ -312,6 +313,8 @@ impl Actions {
         };
         let mut actions = stated.to_vec();
         if actions.is_empty() {
+            // Invariant 8: an unknown action is asked about or denied by every rule on
+            // actions.
             actions.push(Action(Cow::Borrowed("?")));
         }
         actions.extend(self.declared(document));
@@ -331,6 +334,8 @@ impl Actions {
         let read = |item: &crate::document::json::Node| match &item.kind {
             JsonKind::String(word) => match self.expand(word, ListUse::Restrict) {
                 Ok(actions) => actions.into_iter().collect(),
+                // Kept and not dropped: a mistyped declaration must not make the tool
+                // look harmless.
                 Err(_) => vec![Action(Cow::Owned(elided(word, 60)))],
             },
             JsonKind::Null

@@ -264,6 +264,7 @@ pub fn follow(
     now_ms: i64,
 ) -> (TrustState, Vec<TrustAssessment>) {
     let absent_max = i64::from(limits::TRUST_ABSENT_DAYS_MAX) * DAY_MS;
+    // Bounded: a year of absence and ten years end at the same level.
     let mut at_ms = from_ms.max(now_ms.saturating_sub(absent_max));
     let mut state = state.clone();
     loop {
@@ -355,11 +356,13 @@ fn decay(decay: &Decay, track: &Track, seen: &Seen<'_>, now_ms: i64) -> Option<S
     if !decay.enabled {
         return None;
     }
+    // A caller without a call since its last step is idle since then.
     let used = seen.last_ms.unwrap_or(track.since_ms);
     let idle = now_ms - used;
     if idle >= i64::from(decay.idle_days) * DAY_MS {
         return Some(format!("idle for {}", days(idle)));
     }
+    // `right` is a share of `WHOLE`, so this cannot underflow.
     let wrong = WHOLE - seen.right();
     let enough = seen.records.len() >= RECORDS_MIN;
     (enough && wrong > u64::from(decay.error_rate_max))
@@ -392,6 +395,8 @@ fn promotion(
             if score < wanted {
                 missing.push(format!("a score of {}", percent(wanted)));
             }
+            // The score already includes what people said; only the last step needs one
+            // to agree.
             (missing, false)
         }
         Strategy::PerCategory | Strategy::Milestone => {

@@ -131,6 +131,7 @@ impl Addresses {
             let host = text.and_then(|text| authority(&text.to_ascii_lowercase()));
             host.is_some_and(|host| self.hosts.contains(&host.host))
         };
+        // All of them: a proxy may have routed by another one than we read.
         !raw_hosts.is_empty() && raw_hosts.iter().all(is_ours)
     }
 
@@ -143,6 +144,8 @@ impl Addresses {
             let host = text.and_then(authority).map(|authority| authority.host);
             match (host, reached) {
                 (Some(HostName::Address(host)), Some(reached)) => {
+                    // Canonical, because a dual-stack socket reports IPv4 peers as
+                    // mapped IPv6.
                     host == reached.to_canonical() && !host.is_unspecified()
                 }
                 _ => false,
@@ -165,6 +168,7 @@ impl Addresses {
         let (Some(host), Some(page)) = (host, page) else {
             return false;
         };
+        // Extensions and files have origins of other schemes.
         let is_web = matches!(page.scheme.as_str(), "http" | "https");
         let reached = WebOrigin::new(&page.scheme, host.host.clone(), host.port);
         is_web && self.hosts.contains(&host.host) && page == reached

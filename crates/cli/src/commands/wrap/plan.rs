@@ -112,6 +112,8 @@ impl WrapPlan {
                 continue;
             };
             let scheme = SCHEMES.iter().find(|scheme| value.starts_with(**scheme));
+            // `Bearer ` stays in the header, so that the secret alone moves; a variable
+            // of a command has no scheme.
             let scheme = scheme.filter(|_| launch.url.is_some()).copied();
             let scheme = scheme.unwrap_or_default();
             let secret = value.get(scheme.len()..).unwrap_or_default().to_owned();
@@ -127,6 +129,8 @@ impl WrapPlan {
             command: launch.command.clone(),
             url: launch.url.clone(),
             values,
+            // `npx` and its like download what they run, so without the network the
+            // server would not start.
             network: is_runner(&launch.command).then_some("open"),
             read: named_folders(&launch.command),
             private: launch.url.as_deref().is_some_and(is_loopback),

@@ -214,6 +214,7 @@ pub fn enter(
         tally.forget(visit.at_ms);
         tally.fits(limit, visit.units)?;
     }
+    // Only after every limit agreed: a refused call must use up nothing.
     for (_, tally) in held.iter_mut() {
         let second = tally.now_ms / 1_000;
         *tally.seconds.entry(second).or_default() += 1;
@@ -230,6 +231,7 @@ impl LimitUsage {
             *running = running.saturating_sub(1);
         }
         self.running.retain(|_, running| *running > 0);
+        // A call that ran past midnight must not be refunded into the new day.
         if self.day == entered_ms / DAY_MS {
             self.units = self.units.saturating_sub(units_back);
         }
@@ -313,6 +315,7 @@ impl LimitUsage {
                 .next()
                 .copied()
                 .unwrap_or(now_ms / 1_000);
+            // Rounded up by a second, because calls are counted by whole seconds.
             let free_ms = (first + SECONDS + 1) * 1_000;
             let wait = free_ms.saturating_sub(now_ms);
             let what = format!("{} in a minute", counted(most, "call"));
@@ -327,6 +330,7 @@ impl LimitUsage {
             && units > day.left()
         {
             let again = match units > day.most {
+                // Waiting cannot help a call that costs more than a whole day has.
                 true => RetryAfter::Never,
                 false => RetryAfter::Tomorrow(day.turns_in_ms),
             };
