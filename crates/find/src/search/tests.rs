@@ -413,7 +413,7 @@ proptest! {
 
     /// Words are told apart as by taking texts to pieces.
     #[test]
-    fn words_are_told_apart_as_letter_by_letter(
+    fn splitting_agrees_with_a_naive_splitter(
         text in prop_oneof!["(?s).{0,60}", "[a-cA-C1 _.-]{0,100}", "[aA-C天气ก-ง .ǅßİ-]{0,40}", words(0..9)],
     ) {
         let mut told = Vec::new();

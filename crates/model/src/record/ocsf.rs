@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_no_event() {
+    fn only_records_become_events() {
         let mut events = OcsfEvents::new("1");
         let broken = record(1, RecordKind::Notice, "{}".to_owned());
         assert_eq!(events.step(&broken), None);

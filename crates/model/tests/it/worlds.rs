@@ -503,7 +503,7 @@ proptest! {
     /// without one, never lets more through. A rule that asks may turn a caller's
     /// no into nothing else.
     #[test]
-    fn a_layer_only_narrows(world in worlds()) {
+    fn a_layer_never_weakens_a_decision(world in worlds()) {
         let strength = |world: &World| decide(world, None).map_or(3, |one| one.effect as usize);
         let bare = World { level: None, autonomy: None, deny: None, ..world.clone() };
         let layers = [

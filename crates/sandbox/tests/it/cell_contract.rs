@@ -413,7 +413,7 @@ fn a_script_is_told_what_its_result_lacks() {
 }
 
 #[test]
-fn half_a_character_is_told_of() {
+fn lone_surrogates_are_reported() {
     check_notes(
         job(r"return { a: ['fine', '\ud800x', '\udc00'] }"),
         "value {\"a\":[\"fine\",\"\u{FFFD}x\",\"\u{FFFD}\"]}",

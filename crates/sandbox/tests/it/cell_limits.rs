@@ -174,7 +174,7 @@ fn an_endless_loop_ends_within_five_percent() {
 }
 
 #[test]
-fn processor_time_stands_still_while_a_call_is_awaited() {
+fn processor_time_is_not_counted_while_a_call_is_awaited() {
     for body in [
         "await probe.queued('slow'); return 1",
         "probe.direct('slow'); return 1",

@@ -17,7 +17,7 @@ fn check(body: &str, expected: &str) {
 }
 
 #[test]
-fn what_only_builtins_refer_to_survives_collections() {
+fn values_held_by_builtins_survive_collections() {
     check(
         "globalThis.kept = { list: [1, { deep: 'down' }] };
          console.kept = { me: null }; console.kept.me = console.kept;

@@ -119,13 +119,13 @@ fn console_that_is_not_allowed() {
 }
 
 #[test]
-fn words_about_other_calls() {
+fn messages_about_other_calls_kill_the_worker() {
     check("hello;start;other-call;hang", RunError::Lost);
 }
 
 /// Words before the first job, in one piece with the hello or after it.
 #[tokio::test]
-async fn words_before_the_first_job() {
+async fn messages_before_the_first_job_kill_the_worker() {
     for plan in [
         "hello;ended;start;hang",
         "hello;console;hang",

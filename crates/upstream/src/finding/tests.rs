@@ -169,7 +169,7 @@ fn a_schema_is_read_whole() {
 
 /// A flood of warnings does not hide the one that holds.
 #[test]
-fn the_one_that_holds_is_kept() {
+fn a_holding_finding_is_always_kept() {
     let mut properties = serde_json::Map::new();
     for index in 0..100 {
         properties.insert(

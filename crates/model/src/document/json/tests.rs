@@ -123,7 +123,7 @@ fn any_value() -> impl Strategy<Value = serde_json::Value> {
 
 proptest! {
     #[test]
-    fn what_serde_writes_we_read_alike(value in any_value()) {
+    fn json_of_serde_is_read_the_same(value in any_value()) {
         let text = serde_json::to_string(&value).expect("text");
         let (node, repeated) = parse(&text).expect("json");
         prop_assert!(repeated.is_empty());
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn what_we_write_we_read_alike(value in any_value()) {
+    fn our_json_is_read_the_same(value in any_value()) {
         let (node, _) = parse(&serde_json::to_string(&value).expect("text")).expect("json");
         let (again, _) = parse(&node.to_text()).expect("json");
         prop_assert_eq!(again, node);
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_survived(text in any::<String>()) {
+    fn any_text_is_parsed_without_panic(text in any::<String>()) {
         if let Err(fault) = parse(&text) {
             prop_assert!(Lines::new(&text).position(fault.span.start).line >= 1);
         }

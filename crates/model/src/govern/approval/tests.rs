@@ -209,7 +209,7 @@ fn scopes_narrow_as_the_risk_rises() {
 }
 
 #[test]
-fn what_waits_or_counts_expires_and_the_rest_stays() {
+fn open_questions_and_valid_approvals_expire() {
     for state in ApprovalState::ALL {
         assert_eq!(state.at(5, 4), *state);
         let expires = matches!(state, ApprovalState::Pending | ApprovalState::Approved);

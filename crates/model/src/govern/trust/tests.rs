@@ -90,7 +90,7 @@ proptest! {
 
     /// One more failure never helps.
     #[test]
-    fn failing_never_helps(
+    fn failures_never_raise_trust(
         deeds in prop::collection::vec((0_i64..25, "[a-z]{1,2}", outcomes()), 0..80),
         at in 0_i64..25,
     ) {

@@ -94,7 +94,7 @@ fn a_share_tells_how_much_of_a_policy_a_list_is() {
 }
 
 #[test]
-fn what_bounds_empty_is_seen() {
+fn emptied_bounds_are_detected() {
     let held = |hosts: &[&str]| HostBounds {
         within: vec![list("kim", hosts)],
         never: Vec::new(),

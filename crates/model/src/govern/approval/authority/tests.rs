@@ -147,7 +147,7 @@ fn automation_is_off_unless_the_operator_says_otherwise() {
 /// Where another person must approve, neither the caller's client nor their own name
 /// does, wherever it is given.
 #[test]
-fn separate_takes_the_caller_out_everywhere() {
+fn separate_excludes_the_caller_on_every_channel() {
     let mut settings = settings();
     settings.separate = true;
     for (channel, is_own) in CHANNELS {
@@ -180,7 +180,7 @@ fn trust_is_raised_by_another_person() {
 }
 
 #[test]
-fn it_is_said_who_may_answer() {
+fn the_question_says_who_may_answer() {
     let settings = settings();
     let told = |name: &str, level| told(&caller(name), level, &settings);
     assert_eq!(told("local", Level::L3), ELSEWHERE);

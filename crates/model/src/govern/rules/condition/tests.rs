@@ -40,7 +40,7 @@ fn cannot(text: &str, args: &Json, why: &str) {
 }
 
 #[test]
-fn the_world_is_there() {
+fn every_field_of_the_scope_is_readable() {
     for text in [
         "caller.name == 'Ann'",
         "caller.kind == 'named' && caller.door == 'mcp'",
@@ -134,7 +134,7 @@ const UNDECIDED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_cannot_be_told_is_not_guessed() {
+fn unevaluable_conditions_are_not_guessed() {
     let args = json!({
         "text": "2000", "none": null, "list": [1, "a"], "object": {"a": null}, "n": 5, "zero": 0,
         "max": i64::MAX, "nan": "NaN", "f": 0.0,
@@ -294,7 +294,7 @@ const SLIPS: &[(&str, usize, &str, Option<&str>)] = &[
 ];
 
 #[test]
-fn slips_are_refused_with_a_place_and_the_nearest_name() {
+fn errors_have_a_place_and_the_nearest_name() {
     for (text, at, message, fix) in SLIPS {
         let fault = Condition::parse(text).expect_err(text);
         let seen = (fault.at, fault.message.as_str(), fault.fix.as_deref());
