@@ -11,7 +11,7 @@ use crate::output::printer::{Format, Printer};
 mod approvals;
 mod audit;
 mod callers;
-/// What a shell completes the word before the cursor with.
+/// Completions for shells.
 pub(crate) mod complete;
 mod connect;
 /// Examples of every command.
@@ -426,7 +426,7 @@ pub(crate) struct Which {
     pub(crate) differs: bool,
 }
 
-/// What a list is about.
+/// The kind of entries in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KindWord {
     /// Calls

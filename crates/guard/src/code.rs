@@ -49,7 +49,7 @@ codes! {
     ScanRegexCount, "PRESCANNER_REGEX_COUNT", "The script has more regular expressions than the preset allows.";
     ScanRegexTooLong, "PRESCANNER_REGEX_TOO_LONG", "A regular expression is longer than the preset allows.";
     ScanRedos, "PRESCANNER_REDOS", "A regular expression can run practically forever on some inputs.";
-    ScanAmbiguousSlash, "PRESCANNER_AMBIGUOUS_SLASH", "A `/` can be read as a division or as the start of a regular expression, or an HTML comment mark stands in the code.";
+    ScanAmbiguousSlash, "PRESCANNER_AMBIGUOUS_SLASH", "A `/` can be read as a division or as the start of a regular expression, or the code has an HTML comment mark.";
     ScanHomograph, "PRESCANNER_HOMOGRAPH", "A name mixes letters of different scripts that look alike.";
     ScanBidi, "PRESCANNER_BIDI_ATTACK", "A control character changes the direction of the text, so that the script reads differently from how it runs.";
     ScanUnicode, "PRESCANNER_UNICODE_SUSPICIOUS", "Invisible characters: anywhere in code, or many in strings and comments. A few in text are a warning.";

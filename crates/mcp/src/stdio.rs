@@ -66,7 +66,7 @@ pub async fn serve_pipes(
         tokio::select! {
             _ = running.waiting() => {}
             () = shutdown.hard.cancelled() => door.inner.stop.cancel(),
-            // Answers would pile up for as long as the client goes on asking.
+            // Answers would pile up as long as the client keeps asking.
             () = timed_out.cancelled() => door.inner.stop.cancel(),
         }
     }

@@ -81,7 +81,7 @@ impl Unsent {
         Some(share)
     }
 
-    /// A share of nothing, for what is not known yet.
+    /// An empty share, for an answer whose size is not known yet.
     pub(crate) fn empty(&self, caller: &str) -> UnsentShare {
         UnsentShare {
             unsent: self.clone(),
@@ -172,8 +172,8 @@ impl Drop for UnsentShare {
     }
 }
 
-/// What an answer holds until it was sent: the slot of its call, and its bytes. The
-/// transport makes one for each request; the server puts in what it has.
+/// The resources an answer holds until it was sent: the slot of its call, and its
+/// bytes. The transport makes one for each request; the server fills it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReplyHold {
     held: Arc<Mutex<Held>>,
@@ -195,7 +195,7 @@ impl ReplyHold {
         held.share = share;
     }
 
-    /// Holds what the answer to one message of a batch holds.
+    /// Also holds the resources of one message of a batch.
     pub(crate) fn add(&self, part: ReplyHold) {
         self.lock().parts.push(part);
     }
@@ -225,8 +225,8 @@ impl ReplyHold {
     }
 }
 
-/// About how many bytes a value takes as JSON. What it really takes is counted when it
-/// is written.
+/// About how many bytes a value takes as JSON. The exact size is counted when it is
+/// written.
 pub(crate) fn weight(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,

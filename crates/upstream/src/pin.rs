@@ -167,8 +167,8 @@ pub struct SeenServer {
 
 impl SeenServer {
     /// Reads everything a server lists. Two items of one name are both refused: the
-    /// server could choose between them call by call. What a structural finding stands
-    /// against is marked; those that need to know other servers come with
+    /// server could choose between them call by call. Items with structural findings
+    /// are marked; those that need to know other servers come with
     /// [`SeenServer::inspect`].
     pub fn read<'a>(
         server: ServerDefinition,
@@ -282,9 +282,8 @@ fn duplicate(key: &ItemKey) -> RefusedItem {
 /// Which items the owner accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum AcceptScope<'a> {
-    /// The server and all it offers now, but for what is blocked and what a structural
-    /// finding stands against: both are accepted by name only. What is gone is
-    /// forgotten.
+    /// The server and all it offers now, except blocked items and those with structural
+    /// findings: both are accepted by name only. Items that are gone are forgotten.
     All,
     /// These items; the server itself only on first sight, so that the acceptance of a
     /// tool is never that of another server.

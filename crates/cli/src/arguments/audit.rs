@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::HomeArguments;
 
-/// What a log is held against when it is verified.
+/// The references a log is verified against.
 #[derive(Debug, Args)]
 pub(crate) struct AuditAgainst {
     /// A signed head kept elsewhere; the log must begin with what it covers
@@ -24,7 +24,7 @@ pub(crate) struct AuditAgainst {
     pub(crate) proof: Option<PathBuf>,
 }
 
-/// What an export consists of.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// The records

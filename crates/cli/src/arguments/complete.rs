@@ -1,6 +1,6 @@
-//! What a shell completes the word before the cursor with: commands, flags, the words a
-//! flag takes, and which names of the home. It reads the declared command line, so it
-//! knows whatever the parser knows; it opens nothing.
+//! Completions of the word before the cursor: commands, flags, the words a flag takes,
+//! and which names of the home. It reads the declared command line, so it knows
+//! whatever the parser knows; it opens nothing.
 
 use std::path::PathBuf;
 

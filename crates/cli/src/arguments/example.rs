@@ -1,7 +1,7 @@
-//! Examples of every command: what a person types, and what for. Help and the manual
-//! pages show them; a test gives each line to a shell and to the parser.
+//! Examples of every command: the line and its purpose. Help and the manual pages show
+//! them; a test gives each line to a shell and to the parser.
 
-/// An example: the line, and what it is for.
+/// An example: the line and its purpose.
 pub(crate) type ExampleLine = (&'static str, &'static str);
 
 /// Examples of a group that has none of its own: so many, one of each command.
@@ -524,8 +524,8 @@ pub(crate) fn of(path: &str) -> Vec<ExampleLine> {
     first.take(GROUP_EXAMPLES_MAX).collect()
 }
 
-/// The examples of a command as help shows them. What a line is for stands behind `#`,
-/// so that the whole line can be pasted into a shell.
+/// The examples of a command as help shows them. The purpose of a line follows `#`, so
+/// that the whole line can be pasted into a shell.
 pub(crate) fn block(path: &str) -> String {
     let examples = of(path);
     let widths = examples.iter().map(|(line, _)| line.chars().count());

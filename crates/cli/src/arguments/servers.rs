@@ -111,7 +111,7 @@ pub(crate) struct ServersAdd {
     pub(crate) common: Common,
 }
 
-/// What the process of a server may connect to.
+/// The network access of a server's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NetworkWord {
     None,

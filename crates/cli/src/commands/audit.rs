@@ -1,4 +1,4 @@
-//! `ringfence audit`: what was asked, decided and done.
+//! `ringfence audit`: lists, shows, verifies and exports the audit.
 
 mod evidence;
 

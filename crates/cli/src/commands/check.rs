@@ -36,7 +36,7 @@ struct Checked {
     documents: Vec<Checkup>,
 }
 
-/// A document, and what the home folder knows about it.
+/// A document, with its grants and name clashes from the home folder.
 struct Checkup {
     assessed: Assessment,
     variables: Vec<Variable>,
@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Ex
     Ok(exit)
 }
 
-/// What the home folder and the binary know about names and variables.
+/// Names and grants, from the home folder and the binary.
 struct Known {
     catalog: Catalog,
     /// Absent without a home: `check` never creates one.

@@ -32,7 +32,7 @@ use crate::wiring;
 use client::{Entry, Folders, Platform};
 use identity::Identity;
 
-/// What the server is called in every client's settings.
+/// The server's name in every client's settings.
 pub(crate) const NAME: &str = "ringfence";
 /// Settings of a client, in bytes.
 const FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;

@@ -106,7 +106,7 @@ async fn call(engine: &Engine, tool: &str, arguments: Value) -> Outcome {
     engine.call(request).await.into_inner()
 }
 
-/// What the caller is told.
+/// The answer to the caller.
 fn told(outcome: &Outcome) -> String {
     match (&outcome.error, &outcome.value) {
         (Some(error), _) => format!("{}: {}", error.reason.code(), error.message),

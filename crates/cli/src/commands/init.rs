@@ -119,7 +119,7 @@ Next:
   ringfence run countWords --args '{\"text\":\"one two\"}'
   ringfence approvals watch     answer approval questions as they come";
 
-/// Asks for what was not given. Nothing if the person stopped.
+/// Asks for the answers that no flag gave. `None` if the person stopped.
 fn choose(arguments: &InitArguments) -> anyhow::Result<Option<Chosen>> {
     let asks = !arguments.yes;
     if asks && !console::is_here() {

@@ -185,7 +185,7 @@ async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
         .with_context(|| format!("`{listen}` is not an address"))
 }
 
-/// What a person needs to open the Studio.
+/// The address and code for opening the Studio.
 struct StudioGreeting {
     url: String,
     code: Secret,

@@ -3,7 +3,7 @@
 
 /// Adds a server.
 mod add;
-/// What a server offers against what was accepted.
+/// Current definitions of a server against the accepted ones.
 mod review;
 /// The lock file.
 mod verify;
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &ServersArguments, printer: &mut Printer) -> anyhow
     }
 }
 
-/// Starts a server and keeps what it offers. The last lines of one that fails go to
+/// Starts a server and stores its definitions. The last lines of one that fails go to
 /// standard error.
 pub(crate) fn look(
     engine: &Engine,
@@ -150,7 +150,7 @@ fn run_list(engine: &Engine, printer: &mut Printer) -> Exit {
     Exit::Done
 }
 
-/// What the settings say about a server, a word and its value to a line.
+/// The settings of a server, one per line.
 fn settings(config: &ServerConfig) -> Vec<(&'static str, String)> {
     let launch = ServerLaunch::of(config);
     let names = |names: Vec<&String>| {
@@ -345,8 +345,8 @@ fn run_block(engine: &Engine, block: &ServersBlock, printer: &mut Printer) -> an
     Ok(Exit::Done)
 }
 
-/// Prints what the running processes of a server wrote; if none runs, what the last one
-/// did. Starts nothing.
+/// Prints the standard error of a server's running processes, or of the last one.
+/// Starts nothing.
 fn run_logs(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
     let logs = engine.servers().logs(name)?;
     if printer.format() == Format::Json {

@@ -98,7 +98,7 @@ impl Window {
         });
     }
 
-    /// Forgets what is over for longer than the window.
+    /// Drops calls that ended before the window.
     fn forget(&mut self, now_ms: i64) {
         let oldest = now_ms.saturating_sub(WINDOW_MS);
         self.0.retain(|call| call.at_ms >= oldest);
@@ -157,7 +157,7 @@ impl SlowTool {
     }
 }
 
-/// What is shown.
+/// The numbers of one picture.
 #[derive(Debug)]
 struct Picture {
     calls: usize,

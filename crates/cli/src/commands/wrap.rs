@@ -9,9 +9,9 @@
 pub(crate) mod entry;
 /// Files that are replaced whole.
 pub(crate) mod file;
-/// What would be done.
+/// The plan of the change.
 mod plan;
-/// What was done, for `unwrap`.
+/// The record of a change, for `unwrap`.
 mod record;
 /// New lines of `secrets.env`.
 mod secrets;
@@ -47,11 +47,11 @@ use plan::{Ground, ImportedServer, WrapPlan};
 use record::WrapRecord;
 use target::{ClientFile, ClientText};
 
-/// What the copy of a client's file is called.
+/// The suffix of the copy of a client's file.
 const BACKUP: &str = ".ringfence-backup";
 /// Copies of one file that are kept.
 const BACKUPS_MAX: usize = 100;
-/// What a client is called that was not named.
+/// The name of a client that was not named.
 const CALLER: &str = "client";
 
 pub(crate) fn run(arguments: &WrapArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -142,7 +142,7 @@ fn agreed(verb: &str, path: &Path) -> anyhow::Result<bool> {
     }
 }
 
-/// What is done, once it is agreed to.
+/// The change, once the person agreed.
 struct Wrapping<'a> {
     home: &'a Path,
     file: &'a ClientFile,
@@ -290,7 +290,7 @@ impl Wrapping<'_> {
     }
 }
 
-/// What came of it.
+/// The result.
 struct Wrapped<'a> {
     path: &'a Path,
     plan: &'a WrapPlan,

@@ -72,8 +72,8 @@ impl Wanted {
     }
 }
 
-/// Asks at the terminal of this process, and prints what the answer was for. Blocks
-/// until there is one.
+/// Asks at the terminal of this process, and prints the question the answer was for.
+/// Blocks until there is one.
 pub(crate) fn ask(sheet: &Sheet, wanted: &Wanted) -> Typed {
     let Some(mut terminal) = Terminal::open() else {
         return Typed::Nowhere;

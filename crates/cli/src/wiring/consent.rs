@@ -40,7 +40,7 @@ pub(crate) fn settle(
     Ok(())
 }
 
-/// What a document of a file or a name is tried with.
+/// The trial of a document, from a file or a name.
 pub(crate) fn trial(words: &TrialWords, place: Option<PathBuf>) -> anyhow::Result<Trial> {
     let files = words.files.as_ref().map(std::path::absolute).transpose()?;
     if let Some(files) = files.as_ref().filter(|files| !files.is_dir()) {

@@ -411,7 +411,7 @@ proptest! {
         }
     }
 
-    /// Words are told apart as by taking texts to pieces.
+    /// Splitting agrees with a naive splitter.
     #[test]
     fn splitting_agrees_with_a_naive_splitter(
         text in prop_oneof!["(?s).{0,60}", "[a-cA-C1 _.-]{0,100}", "[aA-C天气ก-ง .ǅßİ-]{0,40}", words(0..9)],

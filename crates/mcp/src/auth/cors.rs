@@ -27,7 +27,7 @@ const HEADERS: [&str; 8] = [
 const PARAM_PREFIX: &str = "mcp-param-";
 const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
 
-/// Whether a browser asks what a page may do.
+/// Whether a request is a preflight.
 pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS
         && headers.contains_key(ORIGIN)

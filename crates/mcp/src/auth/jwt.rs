@@ -1,5 +1,5 @@
-//! Signed tokens: taken apart, and their signature checked against a key of the
-//! issuer. What the claims mean is decided elsewhere.
+//! Signed tokens: taken apart, and their signature checked against a key of the issuer.
+//! `oauth` judges the claims.
 //!
 //! Only algorithms with a public key exist here, so there is nothing that could
 //! take `none`, or a public key for a shared secret. Keys that a token brings along

@@ -32,7 +32,7 @@ pub enum TokenError {
     /// The file cannot be used.
     #[error("cannot {doing} `{}`", .path.display())]
     File {
-        /// What was tried.
+        /// The failed action.
         doing: &'static str,
         /// The file.
         path: PathBuf,

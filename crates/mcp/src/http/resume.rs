@@ -138,7 +138,7 @@ fn weight(message: &ServerSseMessage) -> usize {
     count.0
 }
 
-/// Counts what is written to it.
+/// Counts bytes written to it.
 struct Count(usize);
 
 impl io::Write for Count {

@@ -85,8 +85,8 @@ pub(super) fn router_with<H: ServerHandler>(
         .route_service(PATH_WITH_SLASH, service)
         .layer(middleware::from_fn_with_state(state, body::layer));
     Transport {
-        // Outermost, so that no request gets to a foreign session, whatever
-        // stands in front of the transport.
+        // Outermost, so that no request gets to a foreign session, whatever layer is in
+        // front of the transport.
         router: auth::own_sessions(router, &sessions),
         sessions,
         kept,

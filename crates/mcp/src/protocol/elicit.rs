@@ -86,7 +86,7 @@ impl Elicit {
         }
     }
 
-    /// Sends the form and waits for what comes back.
+    /// Sends the form and waits for the answer.
     async fn elicit(&self, form: ElicitRequestParams) -> Result<ElicitResult, ServiceError> {
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
         let options = PeerRequestOptions::with_timeout(self.wait);

@@ -30,7 +30,7 @@ const ENDS_BYTES: usize = 256;
 pub(super) struct ReadUntil {
     /// Nothing new is read from here on.
     pub(super) soft: CancellationToken,
-    /// What was under way has ended.
+    /// Running calls have ended.
     pub(super) over: CancellationToken,
 }
 
@@ -224,7 +224,7 @@ struct TooLong {
     bytes_max: usize,
 }
 
-/// What was read of a line, within a bound.
+/// The part of a line read so far, within a bound.
 #[derive(Debug)]
 struct Line {
     bytes: Vec<u8>,

@@ -64,7 +64,7 @@ pub struct ServerCommand {
     pub read: Vec<String>,
     /// Files and folders it may write, beside its own.
     pub write: Vec<String>,
-    /// What it may connect to.
+    /// Its network access.
     pub network: ServerNetwork,
     /// Whether it runs if a layer of the jail is missing.
     pub sandbox: ServerSandbox,
@@ -134,7 +134,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// What the process of a server may connect to.
+    /// The network access of a server's process.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ServerNetwork {
         /// Nothing.

@@ -357,7 +357,7 @@ impl Config {
     }
 }
 
-/// A rule's effect, and what it is about.
+/// A rule's effect and fields.
 fn rule_rows(rule: &Rule) -> Vec<(String, String)> {
     let words = |words: Vec<&str>| toml_list(words.into_iter());
     let actions = rule.actions.as_ref();

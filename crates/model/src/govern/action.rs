@@ -109,9 +109,9 @@ const READS: [&str; 9] = [
 /// The field of a document in which its author declares actions.
 pub const DECLARED_FIELD: &str = "x-ringfence-actions";
 
-/// What a list of actions is for. A category on a list that restricts covers
-/// registered actions too; on a list that grants it covers only the built-in
-/// ones, so that registering an action never grants it by accident.
+/// The use of a list of actions. A category on a list that restricts covers registered
+/// actions too; on a list that grants it covers only the built-in ones, so that
+/// registering an action never grants it by accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListUse {
     /// A list of allowed actions.

@@ -127,7 +127,7 @@ pub struct KeyRecord {
     pub id: String,
     /// The caller's name.
     pub name: String,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// The digest of the whole key.
     pub digest: KeyDigest,

@@ -6,7 +6,7 @@ use crate::network::host_pattern::HostPattern;
 use crate::policy::EffectivePolicy;
 use crate::policy::host_bound::HostBounds;
 
-/// What one call may use.
+/// The grant of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// What `fetch` may reach.

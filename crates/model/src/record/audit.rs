@@ -1,10 +1,10 @@
 //! The audit: the records of every attempt, and the hash chain that reveals later
 //! changes.
 //!
-//! An attempt leaves two records: one when it opens, before anything happens, and
-//! one when it closes. Both are links of one chain, so neither can be changed,
-//! dropped or moved unseen. What a person reads as one entry is the two together.
-//! What is done beside calls leaves one record, a notice, in the same chain.
+//! An attempt leaves two records: one when it opens, before anything happens, and one
+//! when it closes. Both are links of one chain, so neither can be changed, dropped or
+//! moved unseen. People read the two together as one entry. A change outside of calls
+//! leaves one record, a notice, in the same chain.
 
 pub mod chain;
 mod facts;

@@ -322,8 +322,8 @@ impl Masker {
         found
     }
 
-    /// Where the beginning of a secret stands at the end of a reading. An escape may
-    /// have been cut in the middle.
+    /// The place of a secret's beginning at the end of a reading. An escape may have
+    /// been cut in the middle.
     fn begun(&self, text: &[u8]) -> Option<usize> {
         let whole = text.len();
         let ends = (0..=view::ESCAPE_BYTES_MAX.min(whole)).filter(|short| {

@@ -1,5 +1,5 @@
-//! What would change, line by line. An entry changes one place, so what is the same
-//! before and after it need not be looked for elsewhere.
+//! The change line by line. An entry changes one place, so common lines before and
+//! after it are enough.
 //!
 //! Other lines of the file are not shown, not even as context: they may hold the
 //! keys of other servers, and a terminal is not where those belong.

@@ -37,7 +37,7 @@ pub(crate) struct ClientEntry {
 }
 
 impl ClientEntry {
-    /// Reads an entry. What cannot be understood is an obstacle, never a guess.
+    /// Reads an entry. An unknown value is an obstacle, never a guess.
     pub(crate) fn read(name: &str, entry: &Value) -> ClientEntry {
         let mut read = ClientEntry {
             name: name.to_owned(),
@@ -128,7 +128,7 @@ impl ClientEntry {
     }
 }
 
-/// A text, or what a client makes one of.
+/// A string, or a value that clients convert to one.
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -57,7 +57,7 @@ pub(crate) struct Ground<'a> {
     pub(crate) config: &'a Config,
     /// What `secrets.env` holds.
     pub(crate) secrets: &'a Environment,
-    /// What the environment sets; it goes before the file.
+    /// The environment, which wins over the file.
     pub(crate) environment: &'a Environment,
 }
 
@@ -166,7 +166,7 @@ impl WrapPlan {
         let held = |name: &str| {
             let new = added.iter().find(|(known, _)| known == name);
             let new = new.map(|(_, value)| value.as_str());
-            // The environment goes before the file, so it would be what the server gets.
+            // The environment wins over the file, so the server would get its value.
             let there = ground.environment.get(name);
             new.or(there).or_else(|| ground.secrets.get(name))
         };

@@ -94,8 +94,7 @@ impl McpServer {
         }
     }
 
-    /// One attempt, from what the client said to how it ended. Whatever refuses it, the
-    /// engine records it.
+    /// One attempt, from request to end. The engine records every refusal.
     pub(super) async fn operate(
         &self,
         operation: Operation,

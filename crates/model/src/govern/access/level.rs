@@ -42,7 +42,7 @@ crate::words! {
     }
 }
 crate::words! {
-    /// What a tool may run in.
+    /// The isolation a tool needs.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum CodeIsolation {
         /// The sandbox, a jail with namespaces of its own, or a container.
@@ -52,7 +52,7 @@ crate::words! {
     }
 }
 crate::words! {
-    /// What a call reaches. Later is wider.
+    /// The network access of a call. Later is wider.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum NetworkScope {
         /// Nothing.
@@ -64,7 +64,7 @@ crate::words! {
     }
 }
 crate::words! {
-    /// What a call does with repositories. Later is wider.
+    /// The access of a call to repositories. Later is wider.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum GitScope {
         /// Reaches no other repository: neither clones, fetches nor pushes.
@@ -93,11 +93,11 @@ crate::words! {
 pub struct Constraints {
     /// Which folders.
     pub files: FileScope,
-    /// What the code runs in.
+    /// The isolation of code.
     pub code: CodeIsolation,
-    /// What can be reached.
+    /// Network access.
     pub network: NetworkScope,
-    /// What is done with repositories.
+    /// Access to repositories.
     pub git: GitScope,
     /// Whether commands are run.
     pub terminal: TerminalScope,
@@ -112,11 +112,11 @@ pub struct Constraints {
 pub struct ConstraintChanges {
     /// Which folders.
     pub files: Option<FileScope>,
-    /// What the code runs in.
+    /// The isolation of code.
     pub code: Option<CodeIsolation>,
-    /// What can be reached.
+    /// Network access.
     pub network: Option<NetworkScope>,
-    /// What is done with repositories.
+    /// Access to repositories.
     pub git: Option<GitScope>,
     /// Whether commands are run.
     pub terminal: Option<TerminalScope>,
@@ -131,9 +131,9 @@ pub struct ConstraintChanges {
 pub struct LevelInput<'a> {
     /// The tool's category.
     pub category: &'a str,
-    /// What the call does.
+    /// The actions of the call.
     pub actions: &'a [Action],
-    /// With what.
+    /// The arguments.
     pub arguments: &'a Map<String, Value>,
     /// Whether it runs in the sandbox, in a jail with namespaces of its own, or in a
     /// container.

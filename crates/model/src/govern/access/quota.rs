@@ -102,8 +102,8 @@ pub struct DailyUnits {
     pub turns_in_ms: u64,
 }
 
-/// What one caller used of one limit: calls by second for one minute, what runs,
-/// and the units of the day.
+/// The usage of one limit by one caller: calls by second for one minute, what runs, and
+/// the units of the day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitUsage {

@@ -67,7 +67,7 @@ impl Channel {
     }
 }
 
-/// What is asked about.
+/// The subject of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalSubject {
     /// A call of this risk.

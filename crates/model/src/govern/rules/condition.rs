@@ -254,7 +254,7 @@ enum Literal {
     Text(String),
 }
 
-/// What an expression can start from.
+/// The roots of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Root {
     Args,

@@ -304,7 +304,7 @@ pub struct Checkpoint {
 /// A body, read again. `C` is how much of a closing is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body<C = Closing> {
-    /// An attempt begins: what was asked.
+    /// An attempt begins.
     Open(Opening),
     /// An attempt ends.
     Close(Close<C>),

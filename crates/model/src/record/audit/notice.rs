@@ -19,7 +19,7 @@ pub struct Notice {
     pub id: String,
     /// Milliseconds since 1970.
     pub at_ms: i64,
-    /// What was done.
+    /// The kind of change.
     pub act: Act,
     /// Who did it; [`SERVER`] if not known.
     pub by: String,
@@ -51,7 +51,7 @@ impl Notice {
         }
     }
 
-    /// What it is about.
+    /// Sets the subject.
     #[must_use]
     pub fn about(mut self, about: &str) -> Notice {
         self.about = Some(cut(about));
@@ -137,7 +137,7 @@ pub enum Act {
     /// The definitions of a server changed.
     #[serde(rename = "server.listed")]
     ServerListed,
-    /// The owner accepted what a server offers.
+    /// The owner accepted definitions of a server.
     #[serde(rename = "server.accepted")]
     ServerAccepted,
     /// The owner blocked a server or one of its tools.
