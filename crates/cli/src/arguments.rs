@@ -143,7 +143,7 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Print a manual page, or write all of them
     Man(ManArguments),
-    /// Print what the last word can become; the scripts of shells call it
+    /// Print completions of the last word; shell scripts call it
     #[command(hide = true)]
     Complete(CompleteArguments),
 }
@@ -347,7 +347,7 @@ pub(crate) struct Export {
     pub(crate) home: HomeArguments,
 }
 
-/// Without anything to change it shows what is exposed. Exclusion always wins.
+/// Without arguments it shows which tools are exposed. Exclusion always wins.
 #[derive(Debug, Args)]
 pub(crate) struct Expose {
     /// Tools to expose
@@ -401,7 +401,7 @@ pub(crate) enum AuditCommand {
     Key(AuditKey),
     /// Print the newest signed head, to be kept elsewhere
     Checkpoint(AuditCheckpoint),
-    /// Prove that a call is among those that were signed
+    /// Prove that a call is in the signed log
     Prove(AuditProve),
     /// Show the newest signed head to a witness, which refuses a log that was rolled back
     Witness(AuditWitness),

@@ -10,7 +10,7 @@ use crate::arguments::HomeArguments;
 /// The references a log is verified against.
 #[derive(Debug, Args)]
 pub(crate) struct AuditAgainst {
-    /// A signed head kept elsewhere; the log must begin with what it covers
+    /// A signed head kept elsewhere; the log must extend it
     #[arg(long, value_name = "FILE")]
     pub(crate) checkpoint: Vec<PathBuf>,
     /// The public key that must have signed, as `audit key` prints it
@@ -29,7 +29,7 @@ pub(crate) struct AuditAgainst {
 pub(crate) enum ExportFormat {
     /// The records
     Records,
-    /// The records up to the newest signed head, with what it takes to check them
+    /// The records up to the newest signed head, with everything needed to check them
     Proofs,
     /// Events of the Open Cybersecurity Schema Framework
     Ocsf,
@@ -55,7 +55,7 @@ pub(crate) struct AuditProve {
     /// The id of a call or notice, or a prefix of it
     #[arg(value_name = "ID", required_unless_present = "since")]
     pub(crate) id: Option<String>,
-    /// Prove that the log begins with what this signed head covers
+    /// Prove that the log extends this signed head
     #[arg(long, value_name = "CHECKPOINT", conflicts_with = "id")]
     pub(crate) since: Option<PathBuf>,
     #[command(flatten)]

@@ -53,7 +53,7 @@ pub(crate) const TASKS: &[Task] = &[
         ],
     },
     Task {
-        heading: "Look at the state",
+        heading: "Inspect",
         commands: &[
             "list",
             "show",
