@@ -30,10 +30,9 @@ const BENCHES: &[(&str, &[&str])] = &[
     ("bridge", &["bridge"]),
 ];
 
-/// Every bench is built as a part of the whole workspace and in the profile of `make
-/// serve`: package by package, cargo resolves other features and builds the dependencies
-/// again for each, and link-time optimisation takes minutes for each program.
-const BUILD: &[&str] = &["bench", "--locked", "--workspace", "--profile", "serve"];
+/// Every bench is built as a part of the whole workspace: package by package, cargo
+/// resolves other features and builds the dependencies again for each.
+const BUILD: &[&str] = &["bench", "--locked", "--workspace"];
 
 /// Runs the benchmarks of one crate, or of each in turn, so that they do not
 /// share the machine. `arguments` go to the benchmark programs as they are.
