@@ -132,8 +132,11 @@ impl Oauth {
         raw_token: &str,
         now: AuthMoment,
     ) -> Result<Principal, Rejection> {
+        // Tokens are remembered by digest, so that memory holds none of them.
         let digest = model::govern::key::digest(raw_token);
         if let Some(claims) = self.remembered(&digest, now.steady) {
+            // Only the signature is remembered. Times and scopes are checked at every
+            // request.
             return self.rule.principal(&claims, now.unix_ms);
         }
         let token = RawToken::read(raw_token).ok_or(Rejection::Invalid("it cannot be read"))?;

@@ -63,6 +63,7 @@ impl ResumeCache {
         let found = kept
             .iter()
             .position(|kept| kept.session == *session && kept.stream == stream)?;
+        // Taken, not copied: an answer is fetched once, and its memory is free at once.
         let messages = kept.remove(found)?.messages;
         let is_new = |message: &ServerSseMessage| {
             let event = message.event_id.as_deref().and_then(place);
@@ -89,6 +90,7 @@ impl ResumeCache {
             return;
         };
         let bytes = messages.iter().map(weight).sum::<usize>();
+        // It would displace every other answer and still not fit.
         if bytes > limit::RESUME_ANSWERS_BYTES_MAX {
             return;
         }

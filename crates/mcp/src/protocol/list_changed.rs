@@ -188,6 +188,8 @@ impl Listeners {
                         prompts: list.prompts != listener.seen.prompts,
                         resources: list.resources != listener.seen.resources,
                     };
+                    // Marked before it is sent: a slow listener is told again at the next
+                    // change, not at every look.
                     listener.seen.clone_from(list);
                     due.push((*id, listener.channel.clone(), changed));
                 }
@@ -208,6 +210,8 @@ pub(crate) async fn watch(
         let mut known = engine.registry().current();
         let mut looks: u32 = 0;
         loop {
+            // No client listens, so nothing is compared: an idle server does no work
+            // here.
             if listeners.count() == 0 {
                 listeners.added.notified().await;
             }

@@ -135,6 +135,8 @@ impl Seal {
         let mut nonce = [0_u8; NONCE_LEN];
         getrandom::fill(&mut nonce).ok()?;
         let mut hidden = question.as_bytes().to_vec();
+        // Random nonces of 96 bits: a process would have to ask billions of questions
+        // to repeat one.
         let unique = Nonce::assume_unique_for_key(nonce);
         let sealed = self
             .names
@@ -193,6 +195,8 @@ impl Seal {
         let Some(response) = responses.and_then(|responses| responses.get(KEY)) else {
             return ReturnedState::Unanswered;
         };
+        // Measured by our own clock from the sealed time; the client cannot claim to
+        // have waited.
         let took = Duration::from_millis(now_ms().saturating_sub(state.asked_at_ms));
         let reading = Duration::from_millis(state.reading_ms);
         let scopes: Vec<_> = state.scopes.iter().filter_map(|word| scope(word)).collect();

@@ -65,6 +65,7 @@ pub fn parts(value: &str) -> Vec<Part<'_>> {
                 rest = tail;
                 literal_end = 0;
             }
+            // `${` without a name is literal; the search continues behind it.
             None => literal_end = open + 2,
         }
     }

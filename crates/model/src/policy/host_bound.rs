@@ -76,6 +76,7 @@ impl HostBounds {
     /// Whether a host may be connected to as far as the bounds go.
     pub fn check(&self, host: &Host<String>, port: u16) -> Result<(), OutOfBounds<'_>> {
         let names = |list: &&HostList| list.hosts.iter().any(|it| it.matches(host, port));
+        // Forbidden lists first: a deny rule is the better explanation.
         if let Some(list) = self.never.iter().find(names) {
             let is_forbidden = true;
             return Err(OutOfBounds { list, is_forbidden });
@@ -134,6 +135,7 @@ impl EffectivePolicy {
         let listed = match self.reachable() {
             Reachable::Everything if names_all => return Share::All,
             Reachable::Everything if hosts.is_empty() => return Share::None,
+            // Some hosts of an open network: never all, and never provably none.
             Reachable::Everything => return Share::Some,
             Reachable::Listed(listed) => listed,
         };

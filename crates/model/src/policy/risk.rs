@@ -106,6 +106,7 @@ pub struct Risk {
 #[must_use]
 pub fn of(document: &Document, ground: &Baseline, policy: &EffectivePolicy) -> Risk {
     let mut risk = rate(ground, &document.sandbox_overrides, policy);
+    // Without the network a variable cannot leave, so it is no reason.
     let reach = network(policy).map(|signal| signal.level);
     let variables = reach.and_then(|level| variables(document, level));
     risk.signals.extend(variables);
@@ -153,6 +154,7 @@ fn signal(level: Level, words: impl Into<String>) -> Signal {
 fn network(policy: &EffectivePolicy) -> Option<Signal> {
     match policy.network {
         NetworkMode::Blocked => None,
+        // An empty list reaches nothing.
         NetworkMode::Allowlist if policy.hosts.is_empty() => None,
         NetworkMode::Allowlist if policy.hosts.iter().any(|host| host.is_any()) => Some(signal(
             Level::L4,
