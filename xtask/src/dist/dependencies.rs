@@ -21,7 +21,6 @@ pub(crate) struct Dependencies {
     edges: BTreeMap<String, Vec<String>>,
 }
 
-/// One package.
 #[derive(Clone, Debug)]
 pub(crate) struct Package {
     pub(crate) name: String,

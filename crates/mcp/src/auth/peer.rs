@@ -54,7 +54,6 @@ impl Peers {
         }
     }
 
-    /// Counts a request.
     pub(super) fn count_request(&self, address: IpAddr, now: Duration) -> Result<(), AuthRefusal> {
         let taken = lock(&self.requests).take(Peer::of(address), now);
         taken.map_err(|wait| {

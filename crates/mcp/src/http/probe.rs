@@ -33,7 +33,6 @@ pub(super) async fn ready(State(door): State<Door>) -> Response {
     }
 }
 
-/// The metrics.
 pub(super) async fn metrics(
     State((metrics, auth, door)): State<(Metrics, Arc<Auth>, Door)>,
 ) -> Response {

@@ -34,7 +34,6 @@ pub(super) struct ReadUntil {
     pub(super) over: CancellationToken,
 }
 
-/// The transport.
 pub(super) struct LineTransport<R, W> {
     read: BufReader<R>,
     line: Line,
