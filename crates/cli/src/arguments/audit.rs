@@ -29,7 +29,7 @@ pub(crate) struct AuditAgainst {
 pub(crate) enum ExportFormat {
     /// The records
     Records,
-    /// The records up to the newest signed head, with everything needed to check them
+    /// The records up to the newest signed head, with their proofs
     Proofs,
     /// Events of the Open Cybersecurity Schema Framework
     Ocsf,

@@ -126,7 +126,7 @@ pub(crate) enum EraWord {
     Modern,
 }
 
-/// Starts the server, shows its definitions and asks. Exactly the shown text is accepted.
+/// Shows the server's definitions and asks. Exactly the shown text is accepted.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 accepted, 1 not accepted, 2 could not be done.")]
 pub(crate) struct ServersAccept {
