@@ -145,7 +145,7 @@ fn a_port_in_use_is_reported_with_a_fix() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
         said.contains(&format!("`{listen}` cannot be listened on; `"))
-            && said.contains(&format!("`, process {}, has it", std::process::id())),
+            && said.contains(&format!("`, process {}, uses it", std::process::id())),
         "{said}"
     );
     assert!(said.contains("`--listen 127.0.0.1:0`"), "{said}");
@@ -300,7 +300,7 @@ fn settings_that_need_a_restart_are_reported() {
     settings("");
     let said = hear();
     assert!(
-        said.ends_with("again those this server was started with"),
+        said.ends_with("again those that this server started with"),
         "{said}"
     );
     assert_eq!(terminate(&mut child), Some(0));
