@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: the benchmarks of every crate that has some. With `--gate`
-//! what they print is held to the promises of SPECIFICATION.md.
+//! `cargo xtask bench`: the benchmarks of every crate that has some. `--gate` compares
+//! their output with the promises of SPECIFICATION.md.
 
 mod gate;
 
@@ -16,8 +16,8 @@ use crate::run::{self, TaskAnswer};
 
 pub(crate) use gate::PromiseSet;
 
-/// What is measured, and the bench targets that do it: a server is measured as the
-/// program people start.
+/// The subjects of benchmarks and their bench targets. A server is measured as the real
+/// program.
 const BENCHES: &[(&str, &[&str])] = &[
     ("model", &["model"]),
     ("find", &["find"]),
@@ -101,7 +101,7 @@ fn shown(command: &mut Command) -> Result<(TaskAnswer, String)> {
     let mut printed = String::new();
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).lines() {
-            let line = line.context("could not read what a bench prints")?;
+            let line = line.context("could not read the output of a bench")?;
             printer::line(&line);
             printed.push_str(&line);
             printed.push('\n');

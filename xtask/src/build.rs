@@ -1,5 +1,5 @@
-//! Builds with cargo and says how far it is: never ten silent seconds, and no bar that
-//! redraws itself in a pipe.
+//! Builds with cargo and shows progress: at least every ten seconds, and without
+//! redrawing in a pipe.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, IsTerminal as _};
@@ -20,7 +20,7 @@ const PIPE: Duration = Duration::from_secs(8);
 /// Packages that must be done before the rest of the time is guessed from them.
 const GUESS_FROM: usize = 20;
 
-/// What makes cargo say what it has built, for [`watch`].
+/// The flags that make cargo report its progress, for [`watch`].
 pub(crate) const MESSAGES: [&str; 3] = ["--quiet", "--message-format", "json-render-diagnostics"];
 
 /// The packages of the program, for [`watch`].
@@ -29,8 +29,7 @@ pub(crate) const PROGRAM: &[&str] = &["--package", "ringfence-cli", "--edges", "
 /// The packages of everything in the workspace, tests included, for [`watch`].
 pub(crate) const WORKSPACE: &[&str] = &["--workspace", "--edges", "normal,build,dev"];
 
-/// Builds the program, with progress. `usual` is what it takes from nothing on two
-/// cores.
+/// Builds the program, with progress. `usual` is the time of a cold build on two cores.
 pub(crate) fn build(root: &Root, arguments: &[&str], usual: Duration) -> Result<TaskAnswer> {
     let mut command = run::cargo(root, arguments);
     command.args(MESSAGES);
@@ -38,7 +37,7 @@ pub(crate) fn build(root: &Root, arguments: &[&str], usual: Duration) -> Result<
 }
 
 /// Runs a cargo command that has [`MESSAGES`] among its arguments and shows how far it
-/// is. `tree` says of what `cargo tree` is to count the packages.
+/// is. `tree` are the arguments of `cargo tree` for counting packages.
 pub(crate) fn watch(
     root: &Root,
     command: &mut Command,

@@ -1,5 +1,5 @@
-//! `cargo xtask check`: everything that can be said about the source without
-//! running it. Cheap steps come first, and the first failure ends the task.
+//! `cargo xtask check`: every check of the source that runs none of it. Cheap steps
+//! come first, and the first failure ends the task.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::{build, generate, printer, test, tidy};
 pub(crate) struct CheckStep {
     pub(crate) name: &'static str,
     run: TaskStep,
-    /// Said when the answer is no.
+    /// The message of a failure.
     failure: &'static str,
 }
 
@@ -29,7 +29,7 @@ impl CheckStep {
     }
 }
 
-/// What checking the whole workspace and documenting it takes from nothing, on two cores.
+/// The time of a cold check and documentation of the whole workspace, on two cores.
 const LINTS_USUAL: Duration = Duration::from_secs(4 * 60);
 const DOCS_USUAL: Duration = Duration::from_secs(60);
 
@@ -47,7 +47,7 @@ pub(crate) const STEPS: &[CheckStep] = &[
     CheckStep {
         name: "lints",
         run: lints,
-        failure: "clippy or the compiler has something to say",
+        failure: "clippy or the compiler reports a problem",
     },
     CheckStep {
         name: "docs",

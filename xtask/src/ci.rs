@@ -1,5 +1,5 @@
-//! `cargo xtask ci`: everything CI runs, which is what `make test` runs. It says first
-//! what comes, what each part costs and installs, and last what each part took.
+//! `cargo xtask ci`: everything CI runs, which is what `make test` runs. It lists first
+//! the parts, their costs and installations, and last the time of each.
 
 use std::fs;
 use std::process::Command;
@@ -22,7 +22,7 @@ use crate::test::{self, Lanes, Totals};
 /// Holds the commit for which everything was green.
 const GREEN: &str = "target/green";
 
-/// How often a line says what is waited for.
+/// How often a line says why it waits.
 const SIGN_EVERY: Duration = Duration::from_secs(8);
 
 /// A part of the whole.
@@ -32,7 +32,7 @@ struct Part {
     /// Minutes and seconds on two cores: from nothing, and when everything is built.
     cold: &'static str,
     warm: &'static str,
-    /// What it puts where.
+    /// What it installs, and where.
     installs: &'static str,
 }
 
@@ -174,7 +174,7 @@ fn all_parts() -> Vec<&'static Part> {
     parts
 }
 
-/// What comes, before anything runs.
+/// The announcement before anything runs.
 fn announcement() -> Vec<String> {
     let mut lines = vec![
         "Everything CI runs. On two cores it usually takes 30 minutes from nothing and 15 when"
@@ -234,7 +234,7 @@ fn sleep_while(at_most: Duration, is_so: impl Fn() -> bool) {
     }
 }
 
-/// What each part took.
+/// The time of each part.
 #[derive(Debug)]
 struct Report {
     started: Instant,

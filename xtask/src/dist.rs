@@ -30,14 +30,14 @@ use crate::studio;
 use dependencies::Dependencies;
 use stage::Stage;
 
-/// What building the program takes from nothing, on two cores.
+/// The time of a cold build of the program, on two cores.
 const USUAL: Duration = Duration::from_secs(12 * 60);
 
 /// Bytes the stripped program may have.
 const PROGRAM_BYTES_MAX: u64 = 40 << 20;
 
-/// Packages the program may be built from, ours included. Cargo's metadata counts what any
-/// member of the workspace switches on, so this is a little more than what is linked.
+/// Packages the program may be built from, ours included. Cargo's metadata includes
+/// features of every member of the workspace, so this is a little more than is linked.
 const SHIPPED_COUNT_MAX: usize = 400;
 
 /// Where the files of a release are made.
@@ -46,10 +46,10 @@ pub(crate) const FOLDER: &str = "target/release-files";
 /// The checksums of everything else.
 pub(crate) const SUMS: &str = "SHA256SUMS";
 
-/// The purpose a signature names, so that it counts for nothing else.
+/// The purpose a signature names, so that it is valid for nothing else.
 const SIGNED_FOR: &str = "ringfence-release";
 
-/// What a release is made of.
+/// The inputs of a release.
 #[derive(Debug)]
 pub(crate) struct Release {
     pub(crate) version: String,
@@ -229,7 +229,7 @@ fn sign(sums: &Path, key: &Path) -> Result<()> {
     }
 }
 
-/// Runs a program that must be content.
+/// Runs a program that must succeed.
 pub(crate) fn must(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     match run::run(command)? {

@@ -54,7 +54,7 @@ pub(crate) fn write(root: &Root) -> Result<TaskAnswer> {
     Ok(TaskAnswer::Yes)
 }
 
-/// Says which files differ from what would be written.
+/// Reports files that differ from their generated text.
 pub(crate) fn compare(root: &Root) -> Result<TaskAnswer> {
     refuse_without_types()?;
     let mut answer = TaskAnswer::Yes;

@@ -31,7 +31,7 @@ const USUAL: Duration = Duration::from_secs(4 * 60);
 /// What to do about the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// See to it that there is one for the sources as they are.
+    /// Ensure that there is one for the current sources.
     Ensure,
     /// Build it and put it into the repository.
     Write,
@@ -39,7 +39,7 @@ pub(crate) enum Wish {
     Compare,
 }
 
-/// Sees to it that there is a guest for the sources as they are.
+/// Ensures that there is a guest for the current sources.
 pub(crate) fn ensure(root: &Root) -> Result<TaskAnswer> {
     guest(root, Wish::Ensure)
 }
@@ -49,7 +49,7 @@ pub(crate) fn compare(root: &Root) -> Result<TaskAnswer> {
     guest(root, Wish::Compare)
 }
 
-/// Does what is wished.
+/// Runs the task.
 pub(crate) fn guest(root: &Root, wish: Wish) -> Result<TaskAnswer> {
     if wish == Wish::Ensure {
         let arch = std::env::consts::ARCH;

@@ -1,8 +1,7 @@
 //! The project's own tasks, typed as `cargo xtask <task>`.
 //!
-//! What CI runs and what a person runs at home are the same program. A task
-//! answers yes (exit 0) or no (exit 1); when it could not find out, it says why
-//! and exits 2.
+//! CI and people run the same program. A task answers yes (exit 0) or no (exit 1); when
+//! it could not find out, it says why and exits 2.
 
 mod bench;
 mod build;
@@ -45,7 +44,7 @@ struct Arguments {
 enum Task {
     /// Formatting, lints, docs, tidiness, generated files
     Check,
-    /// The rules of the house that no compiler knows
+    /// Project rules that no compiler checks
     Tidy,
     /// Write the schema and the reference pages
     #[command(name = "gen")]
@@ -74,7 +73,7 @@ enum Task {
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
-    /// Build what runs inside the sandbox, if there is none for the sources as they are
+    /// Build the code inside the sandbox, if its sources changed
     Guest {
         /// Build it and put it into the repository
         #[arg(long)]
@@ -83,7 +82,7 @@ enum Task {
         #[arg(long, conflicts_with = "write")]
         check: bool,
     },
-    /// Build the web page of the Studio, if there is none for the sources as they are
+    /// Build the web page of the Studio, if its sources changed
     Studio,
     /// Build the program and start its server
     Serve,
@@ -109,7 +108,7 @@ enum Task {
     },
     /// Install the clients and suites that tests use
     Peers,
-    /// What `.ci/run` runs: setup, guest, check, test
+    /// Run everything that CI runs
     Ci,
     /// Say what is missing on this machine
     Setup,

@@ -12,13 +12,13 @@ use crate::printer;
 use crate::root::Root;
 use crate::run::{self, TaskAnswer};
 
-/// What npm reads.
+/// The files that npm reads.
 const NODE: &[&str] = &["package.json", "package-lock.json", ".npmrc"];
 
-/// What pip reads.
+/// The file that pip reads.
 const PYTHON: &str = "requirements.txt";
 
-/// The same for what stands on the older Python SDK, which cannot be installed beside the
+/// The same for packages of the older Python SDK, which cannot be installed beside the
 /// newer one.
 const PROXIES: &str = "proxies.txt";
 
@@ -28,7 +28,7 @@ const DEBIAN: &str = "debian.txt";
 /// Holds what was installed, word for word, once all of it is there.
 const STAMP: &str = "installed";
 
-/// Installs what is missing or of another version.
+/// Installs missing and outdated packages.
 pub(crate) fn peers(root: &Root) -> Result<TaskAnswer> {
     let debian = root.join("target/peers/debian");
     let (node, python, proxies) = (

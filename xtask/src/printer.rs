@@ -1,5 +1,5 @@
-//! All printing of the task runner. A reader that went away (a closed pipe) is
-//! no reason to fail, so write errors are dropped here and nowhere else.
+//! All printing of the task runner. A closed pipe is no reason to fail, so write errors
+//! are dropped here and nowhere else.
 
 use std::io::{self, Write};
 use std::time::Duration;

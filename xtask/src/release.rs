@@ -1,10 +1,10 @@
-//! `cargo xtask release VERSION`: what a maintainer runs to make a release, and all of it.
+//! `cargo xtask release VERSION`: the one command that makes a release.
 //!
-//! The order is cheap before dear and nothing before it is known to be right: the version
-//! and the changelog agree, the tree is clean and untagged, the tests were green for this
+//! Cheap steps come before expensive ones, and checks before changes: the version and
+//! the changelog agree, the tree is clean and untagged, the tests were green for this
 //! very commit or are run, the files are built twice in two folders and are the same
-//! bytes, then they are signed and the commit is tagged. Nothing is published: pushing the
-//! tag and uploading the files stay with the maintainer.
+//! bytes, then they are signed and the commit is tagged. Nothing is published: pushing
+//! the tag and uploading the files stay with the maintainer.
 
 mod changelog;
 
@@ -23,10 +23,10 @@ use crate::run::{self, TaskAnswer, TaskStep};
 /// Where the second build happens: a clone in a folder of its own.
 const AGAIN: &str = "target/release-again";
 
-/// What the release says about itself, beside its files.
+/// The notes of the release, beside its files.
 const NOTES: &str = "NOTES.md";
 
-/// What a maintainer wants.
+/// The arguments of a release.
 #[derive(Debug)]
 pub(crate) struct ReleaseWish {
     /// Such as `0.2.0`.
@@ -101,14 +101,14 @@ fn perform(root: &Root, wish: &ReleaseWish, parts: &Parts) -> Result<TaskAnswer>
     Ok(TaskAnswer::Yes)
 }
 
-/// Everything that can be known before anything is built. Gives the release's changes.
+/// Every check that needs no build. Returns the release's changes.
 fn check(root: &Root, wish: &ReleaseWish) -> Result<String> {
     let version = wish.version.as_str();
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let numbers: Vec<_> = version.split('.').collect();
     ensure!(
         numbers.len() == 3 && numbers.iter().all(|part| is_number(part)),
-        "`{version}` is no version; write three numbers, such as `0.2.0`"
+        "`{version}` is not a version; write three numbers, such as `0.2.0`"
     );
     let manifest = fs::read_to_string(root.join("Cargo.toml"))
         .context("could not read the workspace manifest")?;
@@ -141,7 +141,7 @@ fn check_tree(root: &Root) -> Result<()> {
     Ok(())
 }
 
-/// What a dry run says.
+/// The plan that a dry run prints.
 fn plan(wish: &ReleaseWish, commit: &str, is_green: bool) -> Vec<String> {
     let version = &wish.version;
     let tests = match is_green {
@@ -198,7 +198,7 @@ fn sums(root: &Root) -> Result<String> {
     fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
 }
 
-/// What the tag and the page of the release say.
+/// The text of the tag and of the release page.
 fn notes_text(wish: &ReleaseWish, changes: &str, sums: &str) -> String {
     let mut text = format!("# Ringfence {}\n\n{}\n", wish.version, changes.trim_end());
     text.push_str("\n## Checksums\n\n");
@@ -243,7 +243,7 @@ fn workspace_version(manifest: &str) -> Option<String> {
     Some(package.get("version")?.as_str()?.to_owned())
 }
 
-/// What git prints, without the line break at the end.
+/// The output of git, without the final line break.
 fn git(root: &Root, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new("git");
     command.current_dir(root.path()).args(arguments);

@@ -1,5 +1,5 @@
-//! Running other programs. Their output goes straight to the terminal; what
-//! comes back is only whether they were content.
+//! Running other programs. Their output goes straight to the terminal; the result is
+//! only whether they succeeded.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::printer;
 use crate::root::Root;
 
-/// What a task found out.
+/// The result of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum TaskAnswer {
@@ -28,7 +28,7 @@ impl TaskAnswer {
         }
     }
 
-    /// What comes next, unless this is no.
+    /// Runs the next task, unless this failed.
     pub(crate) fn and_then(self, next: impl FnOnce() -> Result<TaskAnswer>) -> Result<TaskAnswer> {
         match self {
             TaskAnswer::Yes => next(),
@@ -74,8 +74,7 @@ pub(crate) fn run(command: &mut Command) -> Result<TaskAnswer> {
     })
 }
 
-/// The standard output of a program that ended well; nothing if it is missing
-/// or was not content.
+/// The standard output of a program that ended well; `None` if it is missing or failed.
 pub(crate) fn output(command: &mut Command) -> Option<String> {
     let output = command
         .stdin(Stdio::null())

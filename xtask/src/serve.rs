@@ -13,7 +13,7 @@ use crate::root::Root;
 use crate::run::{self, TaskAnswer, TaskStep};
 use crate::{guest, setup, studio};
 
-/// What building the program usually takes from nothing, on two cores.
+/// The usual time of a cold build of the program, on two cores.
 const USUAL: Duration = Duration::from_secs(6 * 60);
 
 const BUILD: &[&str] = &[
@@ -25,7 +25,7 @@ const BUILD: &[&str] = &[
     "ringfence",
 ];
 
-/// Builds and starts the server. It only returns when something is in the way.
+/// Builds and starts the server. It only returns on failure.
 pub(crate) fn serve(root: &Root) -> Result<TaskAnswer> {
     let started = Instant::now();
     let parts: &[(&str, TaskStep)] = &[
@@ -49,7 +49,7 @@ pub(crate) fn serve(root: &Root) -> Result<TaskAnswer> {
     bail!("could not start {}: {error}", program.display())
 }
 
-/// Says what it downloads by itself.
+/// Cargo reports what it downloads.
 fn fetch(root: &Root) -> Result<TaskAnswer> {
     run::run(&mut run::cargo(root, &["fetch", "--locked"]))
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask setup`: what the tasks need on this machine. Quiet when all is
-//! well; otherwise one sentence for each thing. It installs only the two parts
-//! of the toolchain that `check` uses, and only where rustup manages it.
+//! `cargo xtask setup`: checks that this machine has what the tasks need. Quiet if it
+//! has; otherwise one sentence for each thing. It installs only the two parts of the
+//! toolchain that `check` uses, and only where rustup manages it.
 //!
 //! Whatever a later lane needs (a database, a browser, the guest's compiler)
 //! becomes one more line in `setup`.
@@ -24,7 +24,7 @@ const GUEST: &[(&str, &[&str])] = &[
     ("python3", &["-m", "pip", "--version"]),
 ];
 
-/// What building and starting the program needs.
+/// Checks the needs of building and starting the program.
 pub(crate) fn for_serving(root: &Root) -> Result<TaskAnswer> {
     compiler(root)
 }
@@ -35,8 +35,8 @@ const POSTGRES: &str = "postgresql-15";
 /// Where Debian's packages put its programs.
 const POSTGRES_FOLDER: &str = "/usr/lib/postgresql";
 
-/// Says that no database of the system is to be made and started when the package is
-/// installed: tests have their own.
+/// Keeps the package from creating and starting a system database: tests start their
+/// own.
 const POSTGRES_QUIET: (&str, &str) = (
     "/etc/postgresql-common/createcluster.d",
     "create_main_cluster = false\n",

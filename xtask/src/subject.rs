@@ -13,10 +13,10 @@ use crate::run::TaskAnswer;
 /// Columns of a subject; longer ones are cut off where commits are listed.
 const COLUMNS_MAX: usize = 72;
 
-/// What git or a person begins a subject with that is rewritten before it lands.
+/// Prefixes of subjects that are rewritten before they land.
 const PASSING: &[&str] = &["Merge ", "Revert ", "fixup! ", "squash! ", "amend! "];
 
-/// Prints what is wrong with the subject of the message in `file`.
+/// Prints the faults of the subject of the message in `file`.
 pub(crate) fn check(file: &Path) -> Result<TaskAnswer> {
     let message =
         fs::read_to_string(file).with_context(|| format!("could not read `{}`", file.display()))?;
@@ -30,7 +30,7 @@ pub(crate) fn check(file: &Path) -> Result<TaskAnswer> {
     })
 }
 
-/// What is wrong with a message's first line, each in one sentence.
+/// The faults of a message's first line, one sentence each.
 fn faults(message: &str) -> Vec<String> {
     let subject = message.lines().next().unwrap_or_default().trim_end();
     if PASSING.iter().any(|start| subject.starts_with(start)) {

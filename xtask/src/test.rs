@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every test there is, and the totals at the end.
+//! `cargo xtask test`: runs every test and prints the totals at the end.
 //!
 //! The output of the test programs is passed on line by line while the totals
 //! are gathered from it, so nothing waits and nothing is hidden.
@@ -26,21 +26,21 @@ const SLOW_TESTS: &str = "SLOW_TESTS";
 /// Tests against programs of other people are targets that need this.
 pub(crate) const PEERS: &str = "ringfence-cli/peers,ringfence-mcp/peers";
 
-/// A test program that says nothing for so long is stuck. Building everything on a
+/// A test program that prints nothing for this long is stuck. Building everything on a
 /// slow machine takes less.
 const SILENCE_MAX: Duration = Duration::from_secs(25 * 60);
 
 /// After so much silence a line says that the tests still run.
 const SIGN_EVERY: Duration = Duration::from_secs(8);
 
-/// What building all tests takes from nothing, on two cores.
+/// The time of a cold build of all tests, on two cores.
 const BUILD_USUAL: Duration = Duration::from_secs(12 * 60);
 
 /// Which tests to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lanes {
     All,
-    /// Without what needs a browser, a database, a container or patience.
+    /// Without lanes that need a browser, a database, a container or much time.
     Fast,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn test(root: &Root, lanes: Lanes, name: Option<&str>) -> Result<Task
         }
     }
     let mut answer = match name {
-        // For the loop: cargo's own words are shorter than ours.
+        // For quick runs: cargo's own output is shorter than ours.
         Some(_) => TaskAnswer::Yes,
         None => build(root, lanes)?,
     };
@@ -72,7 +72,7 @@ pub(crate) fn test(root: &Root, lanes: Lanes, name: Option<&str>) -> Result<Task
     Ok(answer)
 }
 
-/// Builds all tests, so that what follows is only their own time.
+/// Builds all tests first, so that their times are their own.
 pub(crate) fn build(root: &Root, lanes: Lanes) -> Result<TaskAnswer> {
     let mut command = tests(root, lanes, None);
     command.arg("--no-run").args(build::MESSAGES);
@@ -83,7 +83,7 @@ pub(crate) fn build(root: &Root, lanes: Lanes) -> Result<TaskAnswer> {
     Ok(answer)
 }
 
-/// Runs the tests and adds up what they say.
+/// Runs the tests and adds up their totals.
 pub(crate) fn run(
     root: &Root,
     lanes: Lanes,
@@ -91,6 +91,8 @@ pub(crate) fn run(
     totals: &mut Totals,
 ) -> Result<TaskAnswer> {
     let answer = lane(&mut tests(root, lanes, name), totals, Patience::USUAL)?;
+    // Cargo fails without a failed test if something does not compile or a test program
+    // dies.
     if answer == TaskAnswer::No && totals.failed == 0 {
         printer::note("a test program could not be built, or did not reach its end");
     }
@@ -111,6 +113,7 @@ pub(crate) fn release(root: &Root, totals: &mut Totals) -> Result<TaskAnswer> {
     fs::create_dir_all(&folder).context("could not make target/tmp")?;
     let key = folder.join("release-key");
     for old in [key.clone(), key.with_extension("pub")] {
+        // `ssh-keygen` would ask before it overwrites a key.
         let _ = fs::remove_file(old);
     }
     let mut keygen = Command::new("ssh-keygen");
@@ -134,7 +137,7 @@ pub(crate) fn release(root: &Root, totals: &mut Totals) -> Result<TaskAnswer> {
     Ok(totals.answer(answer))
 }
 
-/// How long a program may say nothing.
+/// How long a program may print nothing.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
     /// Then it is stopped.
@@ -169,7 +172,7 @@ fn tests(root: &Root, lanes: Lanes, name: Option<&str>) -> Command {
     command
 }
 
-/// Runs a program to its end, or until it says nothing for too long.
+/// Runs a program to its end, or until it prints nothing for too long.
 fn lane(command: &mut Command, totals: &mut Totals, patience: Patience) -> Result<TaskAnswer> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -225,6 +228,7 @@ fn lane(command: &mut Command, totals: &mut Totals, patience: Patience) -> Resul
 
 /// Ends a program and all it has started.
 fn stop(child: &mut Child) -> Result<()> {
+    // Killing cargo alone would leave its test programs running, and their output open.
     let mut family = BTreeSet::from([child.id()]);
     let running = || fs::read_dir("/proc").into_iter().flatten().flatten();
     let parent = |pid: u32| {
@@ -257,7 +261,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// No if a test failed, whatever its program said at its end.
+    /// No if a test failed, whatever the exit code of its program.
     fn answer(self, of_program: TaskAnswer) -> TaskAnswer {
         match self.failed {
             0 => of_program,
@@ -265,7 +269,7 @@ impl Totals {
         }
     }
 
-    /// Adds what a `test result:` line says; other lines change nothing.
+    /// Adds the counts of a `test result:` line; other lines change nothing.
     fn add(&mut self, line: &str) {
         let Some(result) = line.strip_prefix("test result: ") else {
             return;

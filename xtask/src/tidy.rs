@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the house that no compiler knows.
+//! `cargo xtask tidy`: project rules that no compiler checks.
 //!
 //! Every rule is a pure function from the tree of files to findings, so a rule
 //! is tested without a disk. All findings are reported together.
@@ -47,7 +47,7 @@ const RULES: &[fn(&Tree) -> Vec<TidyFinding>] = &[
     word::findings,
 ];
 
-/// Reads the tree once and prints what every rule has to say about it.
+/// Reads the tree once and prints the findings of every rule.
 pub(crate) fn tidy(root: &Root) -> Result<TaskAnswer> {
     let tree = Tree::read(root.path())?;
     let findings = findings(&tree);

@@ -11,7 +11,7 @@ use crate::output::printer::{Format, Printer};
 mod approvals;
 mod audit;
 mod callers;
-/// What a shell completes the word before the cursor with.
+/// Completions for shells.
 pub(crate) mod complete;
 mod connect;
 /// Examples of every command.
@@ -147,7 +147,7 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Print a manual page, or write all of them
     Man(ManArguments),
-    /// Print what the last word can become; the scripts of shells call it
+    /// Print completions of the last word; shell scripts call it
     #[command(hide = true)]
     Complete(CompleteArguments),
 }
@@ -167,7 +167,7 @@ pub(crate) struct Check {
 /// Uses the real sandbox and policy. Publishing needs a passed test.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A test works on a temporary copy of files. Needs beyond computing (hosts, variables, writing) are asked about once, at a terminal.\n\nExit: 0 all passed, 1 one failed, 2 none failed but one could not be tried."
+    after_help = "A test works on a temporary copy of files. If a tool needs hosts, variables or writing, you are asked once, at a terminal.\n\nExit: 0 all passed, 1 one failed, 2 none failed but one could not be tried."
 )]
 pub(crate) struct Test {
     /// Names of tools or files of documents; every tool if none is given
@@ -182,7 +182,7 @@ pub(crate) struct Test {
     pub(crate) common: Common,
 }
 
-/// A name is a published tool; a file is taken as it stands.
+/// A name must be a published tool. A file is run as it is.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 done, 1 refused or failed, 2 could not be tried.")]
 pub(crate) struct RunArguments {
@@ -366,7 +366,7 @@ pub(crate) struct Export {
     pub(crate) home: HomeArguments,
 }
 
-/// Without anything to change it shows what is exposed. Exclusion always wins.
+/// Without arguments it shows which tools are exposed. Exclusion always wins.
 #[derive(Debug, Args)]
 pub(crate) struct Expose {
     /// Tools to expose
@@ -420,7 +420,7 @@ pub(crate) enum AuditCommand {
     Key(AuditKey),
     /// Print the newest signed head, to be kept elsewhere
     Checkpoint(AuditCheckpoint),
-    /// Prove that a call is among those that were signed
+    /// Prove that a call is in the signed log
     Prove(AuditProve),
     /// Show the newest signed head to a witness, which refuses a log that was rolled back
     Witness(AuditWitness),
@@ -445,12 +445,12 @@ pub(crate) struct Which {
     pub(crate) differs: bool,
 }
 
-/// What a list is about.
+/// The kind of entries in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KindWord {
     /// Calls
     Call,
-    /// What happened beside calls: settings, keys, approvals, publications
+    /// Changes outside of calls: settings, keys, approvals, publications
     Notice,
     /// Both
     All,

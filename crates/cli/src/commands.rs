@@ -8,13 +8,13 @@ pub(crate) mod audit;
 pub(crate) mod callers;
 /// `ringfence check`: validates documents.
 pub(crate) mod check;
-/// `ringfence complete`: what a shell completes a word with.
+/// `ringfence complete`: completions for shells.
 pub(crate) mod complete;
 /// `ringfence config`: shows the settings in force.
 pub(crate) mod config;
 /// `ringfence connect`: adds the server to a client's settings.
 pub(crate) mod connect;
-/// `ringfence demo`: shows the fence at work.
+/// `ringfence demo`: shows sandbox, policy and audit at work.
 pub(crate) mod demo;
 /// `ringfence doctor`: checks that everything works here.
 pub(crate) mod doctor;
@@ -30,13 +30,13 @@ pub(crate) mod keys;
 pub(crate) mod list;
 /// `ringfence man`: the manual pages.
 pub(crate) mod man;
-/// `ringfence` alone: what is set up, what waits, what to try next.
+/// `ringfence` alone: an overview.
 pub(crate) mod overview;
 /// `ringfence policy`: shows, checks and replays rules.
 pub(crate) mod policy;
 /// `ringfence run`: calls one tool.
 pub(crate) mod run;
-/// `ringfence scan`: what is suspicious in clients' servers.
+/// `ringfence scan`: looks for risks in clients' servers.
 pub(crate) mod scan;
 /// `ringfence script`: checks or runs a script.
 pub(crate) mod script;
@@ -56,7 +56,7 @@ pub(crate) mod studio;
 pub(crate) mod test;
 /// `ringfence new`, `import`, `export`, `publish`, `unpublish` and `delete`.
 pub(crate) mod tool;
-/// `ringfence top`: what a home does now.
+/// `ringfence top`: the activity of a home.
 pub(crate) mod top;
 /// `ringfence trust`: trust levels of callers.
 pub(crate) mod trust;

@@ -25,8 +25,8 @@ use output::exit::Exit;
 use output::printer::Printer;
 
 fn main() -> ExitCode {
-    // A sandbox worker, and what stands around a child process, are this program, started
-    // again. It must become one before anything else happens.
+    // Sandbox workers, supervisors and launchers of child processes are this program,
+    // started again. It must become one before anything else happens.
     if let Some(code) = engine::worker_main() {
         return code;
     }

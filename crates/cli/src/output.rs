@@ -1,4 +1,4 @@
-//! What a person sees: text, questions, exit codes.
+//! Output for people: text, questions, exit codes.
 
 /// The risk badge of a tool.
 pub(crate) mod badge;

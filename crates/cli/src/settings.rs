@@ -77,6 +77,7 @@ pub(crate) fn environment() -> Environment {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     let all = std::env::vars_os().filter_map(text);
+    // A tool that could read the client's key could act as that client.
     all.filter(|(name, _)| name != KEY).collect()
 }
 
@@ -92,7 +93,7 @@ pub(crate) fn environment_with(file: Option<&Path>) -> anyhow::Result<Environmen
     Ok(environment)
 }
 
-/// What the service manager handed over, if one started this process.
+/// The credentials from the service manager, if one started this process.
 pub(crate) fn credentials() -> Option<Credentials> {
     variable(CREDENTIALS).map(Credentials::open)
 }
@@ -125,6 +126,7 @@ pub(crate) fn home(argument: Option<&Path>) -> Option<PathBuf> {
     let from_platform = || {
         let data = variable("XDG_DATA_HOME")
             .map(PathBuf::from)
+            // The XDG specification says to ignore relative paths.
             .filter(|path| path.is_absolute());
         let data = data.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".local/share")));
         Some(data?.join("ringfence"))

@@ -70,7 +70,7 @@ fn open(path: &Path) -> anyhow::Result<File> {
     };
     let about = file
         .metadata()
-        .with_context(|| format!("could not look at `{}`", path.display()))?;
+        .with_context(|| format!("could not inspect `{}`", path.display()))?;
     if about.is_dir() {
         bail!(
             "`{0}` is a folder; name its files, such as {0}/*.json",

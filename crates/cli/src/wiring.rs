@@ -4,7 +4,7 @@
 pub(crate) mod approver;
 /// Who may use the server, and as which caller.
 pub(crate) mod auth;
-/// Asks whether a tool may be tried with what it reaches for.
+/// Asks whether a tool may be tested with the access it needs.
 pub(crate) mod consent;
 /// The log of a server as JSON.
 pub(crate) mod log;
@@ -96,7 +96,7 @@ fn open(home: &HomeArguments, environment: Environment, single: bool) -> anyhow:
     open_shown(settings, format)
 }
 
-/// Opens an engine. After an upgrade or a crash the index of the audit is made again, and
+/// Opens an engine. After an upgrade or a crash the index of the audit is rebuilt, and
 /// that can take long.
 pub(crate) fn open_shown(settings: EngineSettings, format: Format) -> anyhow::Result<Engine> {
     let _bar = Bar::measured("open the home", log_read, format);
@@ -223,6 +223,6 @@ pub(crate) fn unusable(document: &Assessment) -> String {
         .iter()
         .filter(|finding| any_error(std::slice::from_ref(*finding)));
     let first = errors.next().map(|finding| finding.message.as_str());
-    let first = first.unwrap_or("it is not sound");
+    let first = first.unwrap_or("it has errors");
     format!("the document cannot be used: {first}; `ringfence check` says more")
 }

@@ -26,10 +26,10 @@ pub const ISSUER_FRESH: Duration = Duration::from_secs(600);
 /// How old they may become while the issuer does not answer.
 pub const ISSUER_STALE_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// What a fetch comes to: the bytes, or one sentence for the operator.
+/// The result of a fetch: the bytes, or one sentence for the operator.
 pub type Fetching<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
 
-/// Gets documents of an issuer. Who implements it decides which addresses may be
+/// Fetches documents of an issuer. The implementation decides which addresses may be
 /// reached, and stops at `bytes_max`.
 pub trait FetchKeys: fmt::Debug + Send + Sync {
     /// The body of a successful `GET`.
@@ -61,7 +61,7 @@ struct State {
     trouble: Option<String>,
 }
 
-/// What is known about a key a token names.
+/// The result of looking for the key that a token names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
     /// The key.
@@ -110,12 +110,13 @@ impl Issuer {
         if matches!(known, Known::Key(_)) || !self.may_ask(now) {
             return known;
         }
+        // A failure is kept as `trouble`; the second look then says `Unavailable`.
         let _ = self.ask_apart(now, asking).await;
         self.look(name, algorithm, now)
     }
 
-    /// Attack: a client that names an unknown key and hangs up. The asking
-    /// goes on without it, or others would wait for the next turn in vain.
+    /// Attack: a client that names an unknown key and hangs up. The request to the
+    /// issuer continues without it, or other clients would wait for nothing.
     fn ask_apart(
         self: &Arc<Self>,
         now: Duration,
@@ -229,8 +230,8 @@ impl Issuer {
     }
 }
 
-/// The one key that a name and an algorithm mean. Two that fit mean none: which of
-/// them signed is not for the token to try out.
+/// The one key that a name and an algorithm mean. Two that fit mean none: a token must
+/// not get to try several keys.
 fn choose<'a>(
     keys: &'a [PublicKey],
     name: Option<&str>,

@@ -1,5 +1,5 @@
-//! Signed tokens: taken apart, and their signature checked against a key of the
-//! issuer. What the claims mean is decided elsewhere.
+//! Signed tokens: taken apart, and their signature checked against a key of the issuer.
+//! `oauth` judges the claims.
 //!
 //! Only algorithms with a public key exist here, so there is nothing that could
 //! take `none`, or a public key for a shared secret. Keys that a token brings along
@@ -70,7 +70,7 @@ impl Algorithm {
 /// A key of the issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
-    /// What tokens call it.
+    /// Its name in tokens (`kid`).
     pub name: Option<String>,
     /// The only algorithm it may be used with, if it says so.
     pub only: Option<Algorithm>,
@@ -86,8 +86,8 @@ enum Material {
 }
 
 impl PublicKey {
-    /// Reads one key of a key set. Keys we have no use for are none: other kinds,
-    /// secrets, keys that only encrypt, keys of the wrong length.
+    /// Reads one key of a key set. Unusable keys are ignored: other kinds, secrets,
+    /// keys that only encrypt, keys of the wrong length.
     #[must_use]
     pub fn read(value: &Value) -> Option<PublicKey> {
         let text = |field: &str| value.get(field).and_then(Value::as_str);
@@ -176,7 +176,7 @@ impl PublicKey {
 pub struct RawToken<'a> {
     /// How it says it is signed.
     pub algorithm: Algorithm,
-    /// What it calls the key.
+    /// The name of its key (`kid`).
     pub key_name: Option<String>,
     /// Whether it calls itself an access token.
     pub is_access_token: bool,
@@ -199,7 +199,8 @@ impl<'a> RawToken<'a> {
             return None;
         }
         let header = object(raw_header)?;
-        // What must be understood and is not: refuse. We understand none of it.
+        // RFC 7515: a token with critical headers that we do not know must be refused,
+        // and we know none.
         if header.contains_key("crit") {
             return None;
         }
@@ -227,7 +228,7 @@ impl<'a> RawToken<'a> {
         })
     }
 
-    /// What the token says, if this key signed it.
+    /// The claims of the token, if this key signed it.
     #[must_use]
     pub fn verified(&self, key: &PublicKey) -> Option<Map<String, Value>> {
         if !key.verifies(self.algorithm, self.message, &self.signature) {

@@ -76,7 +76,7 @@ fn search(bencher: Bencher<'_, '_>, count: usize) {
 }
 
 /// A thousand queries of all kinds over 10,000 tools: a rare word, a word every tool
-/// has, a name, words nobody knows, and a long list.
+/// has, a name, unknown words, and a long list.
 #[divan::bench(sample_count = 1_000, sample_size = 1)]
 fn search_mixed(bencher: Bencher<'_, '_>) {
     let tools = catalog(10_000);

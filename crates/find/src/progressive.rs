@@ -1,8 +1,8 @@
 //! Progressive listing: a line for each tool, a card for those one wants, and the
 //! resources a document ships, each within a budget of tokens.
 //!
-//! Pure. Who may see a tool is asked elsewhere; here is what it costs to read about
-//! it, what fits, and what has to go first.
+//! Pure. Other code decides who may see a tool; this counts the tokens of a text, fills
+//! pages, and picks what to unload.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -21,13 +21,13 @@ use model::text;
 const LINE_CHARS_MAX: usize = 120;
 /// Characters of a category on the list.
 const CATEGORY_CHARS_MAX: usize = 60;
-/// Bytes a page of the list takes besides its entries and its cursor.
+/// Bytes of a page of the list without its entries and its cursor.
 const PAGE_FRAME_BYTES: usize = 64;
 
-/// What a text costs to read: its UTF-8 bytes by four, rounded up.
+/// An estimate of a text's tokens: its UTF-8 bytes divided by four, rounded up.
 ///
-/// Models count differently from each other. For English and JSON four bytes are
-/// about what all of them make of a token, and the same everywhere.
+/// Models count differently from each other. For English and JSON, four bytes are about
+/// one token in all of them.
 #[must_use]
 pub fn tokens(text: &str) -> usize {
     text.len().div_ceil(4)
@@ -50,8 +50,7 @@ pub struct ListedTool {
     pub category: Option<String>,
     /// Tokens its card takes.
     pub tokens: usize,
-    /// What a call of it costs of a day's units; left out where that is one, as it
-    /// is unless the operator says otherwise.
+    /// The price of a call, in units of a day; left out if it is one, the default.
     #[serde(skip_serializing_if = "is_one")]
     pub cost: u64,
 }
@@ -112,18 +111,19 @@ pub struct Page {
 
 impl Page {
     /// Fills a page from the entries that are left, until the next would break
-    /// `LIST_TOKENS_MAX`. No more of them are made than are looked at.
+    /// `LIST_TOKENS_MAX`. Entries are made only as needed.
     pub fn fill(rest: impl Iterator<Item = ListedTool>, total: usize) -> Page {
         let mut page = Page {
             tools: Vec::new(),
             total,
             next_cursor: None,
         };
+        // In bytes, because `tokens` divides by four and rounds each part up.
         let room = limits::LIST_TOKENS_MAX * 4;
         let mut bytes = PAGE_FRAME_BYTES;
         for entry in rest {
-            // The cursor may be any of the names on the page, so each is paid for as
-            // if it were the one.
+            // The cursor may be any of the names on the page, so each is counted as if
+            // it were the cursor.
             let name = json_bytes(&entry.name);
             let more = json_bytes(&entry).saturating_add(1);
             if bytes.saturating_add(more).saturating_add(name) > room {
@@ -141,7 +141,7 @@ fn json_bytes(shown: &impl Serialize) -> usize {
     serde_json::to_string(shown).map_or(usize::MAX, |text| text.len())
 }
 
-/// All there is to know about a tool before calling it.
+/// The card of a tool: everything a caller needs before a call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Card {
@@ -156,11 +156,11 @@ pub struct Card {
     pub input_schema: Value,
     /// What a call may do, in the words of MCP.
     pub annotations: Value,
-    /// Its badge, such as `L2`.
+    /// Its risk level, such as `L2`.
     pub risk: String,
     /// Calls as scripts make them.
     pub examples: Vec<Example>,
-    /// How a call can end otherwise than well.
+    /// How a call can fail.
     pub failure_modes: Vec<FailureMode>,
     /// What else it ships.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -189,7 +189,7 @@ pub struct CardResource {
 }
 
 impl Card {
-    /// The card of a tool under the policy a call would be held to.
+    /// The card of a tool under the policy of a call.
     #[must_use]
     pub fn of(document: &Document, policy: &EffectivePolicy, risk: &str, hints: Value) -> Card {
         let lines = document.description.trim().lines().map(text::one_line);
@@ -215,8 +215,8 @@ impl Card {
     }
 }
 
-/// What the document and its policy say can go wrong. Rules and limits are the
-/// operator's and not told in advance.
+/// Failures that follow from the document and its policy. The operator's rules and
+/// limits are not disclosed in advance.
 fn failure_modes(document: &Document, policy: &EffectivePolicy) -> Vec<FailureMode> {
     let mut modes = Vec::new();
     let mut mode = |reason: Reason, when: String| {
@@ -258,7 +258,7 @@ fn failure_modes(document: &Document, policy: &EffectivePolicy) -> Vec<FailureMo
     modes
 }
 
-/// What was loaded: a card, or a resource.
+/// A loaded card or resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoadedItem {
     /// The tool.
@@ -270,7 +270,7 @@ pub struct LoadedItem {
     pub tokens: usize,
 }
 
-/// It costs more than everything together may.
+/// It exceeds the budget on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it takes {tokens} tokens, and all that is loaded together may take {}",
@@ -281,7 +281,7 @@ pub struct TooLarge {
     pub tokens: usize,
 }
 
-/// What one caller has loaded, the oldest first. Never more than
+/// The loaded items of one caller, the oldest first. Never more than
 /// `LOADED_TOKENS_MAX`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
@@ -289,8 +289,8 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Loads something, and says what had to go for it. What was there already counts
-    /// once, as new: its reader has it at the end of what they read.
+    /// Loads an item, and returns those that were unloaded for it. An item that was
+    /// loaded before moves to the end: its reader has just read it again.
     pub fn load(&mut self, item: LoadedItem) -> Result<Vec<LoadedItem>, TooLarge> {
         if item.tokens > limits::LOADED_TOKENS_MAX {
             let tokens = item.tokens;
@@ -325,23 +325,23 @@ impl Loaded {
     }
 }
 
-/// What each caller has loaded. Of `PROGRESSIVE_CALLERS_MAX` it is remembered; who was
-/// not here for longest starts empty again.
+/// The loaded items of each caller. At most `PROGRESSIVE_CALLERS_MAX` callers are
+/// remembered; the least recent one is dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadedByCaller {
-    /// Who loaded last is last.
+    /// The most recent caller is last.
     readers: Vec<(Caller, Loaded)>,
 }
 
 impl LoadedByCaller {
-    /// Loads something for a caller; what had to go for it, and what all costs now.
+    /// Loads an item for a caller. Returns the unloaded items and the total.
     pub fn load(
         &mut self,
         caller: &Caller,
         item: LoadedItem,
     ) -> Result<(Vec<LoadedItem>, usize), TooLarge> {
         let mut loaded = self.loaded(caller).cloned().unwrap_or_default();
-        // Who asks for too much loses nothing by it.
+        // A request that is too large unloads nothing.
         let gone = loaded.load(item)?;
         let tokens = loaded.tokens();
         self.readers.retain(|(known, _)| known != caller);
@@ -352,7 +352,7 @@ impl LoadedByCaller {
         Ok((gone, tokens))
     }
 
-    /// What a caller has loaded, if they are remembered.
+    /// The loaded items of a caller, if any are remembered.
     #[must_use]
     pub fn loaded(&self, caller: &Caller) -> Option<&Loaded> {
         let mut readers = self.readers.iter();

@@ -1,11 +1,11 @@
-//! Which tools answer a question in words: an index that is changed one document at
-//! a time, and a ranking of BM25's family over several fields.
+//! Full-text search for tools: an index that is updated one document at a time, and a
+//! BM25-like ranking over several fields.
 //!
-//! Two things differ from the textbook. Lengths are held against fixed numbers, not
-//! against the average of the index, and how rare a word is is counted among what
-//! the asker may see. So a score never tells of a tool its reader may not know, a
-//! document's weights do not change when another comes, and an index that was
-//! changed a thousand times answers exactly as one that was built from scratch.
+//! Two things differ from the textbook. Lengths are compared with fixed numbers, not
+//! against the average of the index, and how rare a word is is counted among what the
+//! asker may see. So a score never tells of a tool its reader may not know, a
+//! document's weights do not change when another comes, and an index that was changed a
+//! thousand times answers exactly as one that was built from scratch.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -19,12 +19,12 @@ use crate::limit;
 pub mod ask;
 mod word;
 
-/// How soon more of the same word stops counting.
+/// How soon repetitions of a word stop adding score.
 const SATURATION: f64 = 1.2;
-/// What no sum of words reaches: a tool whose name is given comes first.
+/// The maximum for words alone, so that a tool whose name is given comes first.
 const WORDS_SCORE_MAX: f64 = 0.97;
 
-/// What is known about a tool, for finding it.
+/// The searchable fields of a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchEntry<'a> {
     /// Its name.
@@ -43,11 +43,11 @@ pub struct SearchEntry<'a> {
     pub app: &'a str,
 }
 
-/// A part of an entry and how much a word in it says.
+/// A field of an entry, and the weight of its words.
 #[derive(Clone, Copy)]
 struct Field {
     weight: f32,
-    /// How much its length counts against a word in it, from 0 to 1.
+    /// How much its length lowers the weight of a word, from 0 to 1.
     thinning: f32,
     /// The length at which it neither gains nor loses.
     usual: f32,
@@ -75,7 +75,7 @@ pub struct Index {
     names: HashMap<String, u32>,
     /// Tools by their names without separators.
     joined: HashMap<String, Vec<u32>>,
-    shelf: Vec<Option<Kept>>,
+    entries: Vec<Option<Kept>>,
     free: Vec<u32>,
     /// Counts changes, so that an old view is noticed.
     generation: u64,
@@ -92,7 +92,7 @@ struct Kept {
 /// Every word once, with a number that is used again when no tool has the word.
 #[derive(Clone, Debug, Default)]
 struct Words {
-    // The hash is std's, for the words are other people's.
+    // The hash is std's, because others choose the words.
     numbers: HashMap<Arc<str>, u32>,
     known: Vec<Word>,
     free: Vec<u32>,
@@ -105,7 +105,7 @@ struct Word {
     postings: Vec<Posting>,
 }
 
-/// That a word is in a document, and how much it says there.
+/// A word in a document, with its weight there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Posting {
     place: u32,
@@ -147,7 +147,7 @@ pub struct Hit {
     pub score: f64,
 }
 
-/// What one query found.
+/// The result of one query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hits {
     /// The best, best first; equals by name.
@@ -179,6 +179,8 @@ impl Index {
 
     /// Puts a tool in, in place of the one of that name.
     pub fn put(&mut self, entry: &SearchEntry<'_>) {
+        // An update is a removal and an insertion: the old words must not match any
+        // more.
         self.remove(entry.name);
         self.generation += 1;
         let Some(place) = self.place() else { return };
@@ -194,7 +196,7 @@ impl Index {
             app: entry.app.to_owned(),
             words: weights.into_iter().map(|(word, _)| word).collect(),
         };
-        if let Some(free) = slot(&mut self.shelf, place) {
+        if let Some(free) = slot(&mut self.entries, place) {
             *free = Some(kept);
         }
     }
@@ -205,7 +207,7 @@ impl Index {
             return false;
         };
         self.generation += 1;
-        let kept = slot(&mut self.shelf, place).and_then(Option::take);
+        let kept = slot(&mut self.entries, place).and_then(Option::take);
         for &word in kept.iter().flat_map(|kept| &kept.words) {
             self.words.unpost(word, place);
         }
@@ -216,24 +218,26 @@ impl Index {
                 self.joined.remove(&joined);
             }
         }
+        // Places are reused, which is why a view carries the generation it was made
+        // for.
         self.free.push(place);
         true
     }
 
-    /// A place on the shelf. None after four thousand million tools.
+    /// A free place. None after four billion tools.
     fn place(&mut self) -> Option<u32> {
         if let Some(place) = self.free.pop() {
             return Some(place);
         }
-        let place = u32::try_from(self.shelf.len()).ok()?;
-        self.shelf.push(None);
+        let place = u32::try_from(self.entries.len()).ok()?;
+        self.entries.push(None);
         Some(place)
     }
 
     /// The part of it that a caller may see. Valid until the index changes.
     #[must_use]
     pub fn view(&self, mut may_see: impl FnMut(&str) -> bool) -> View {
-        let seen = self.shelf.iter().map(|kept| match kept {
+        let seen = self.entries.iter().map(|kept| match kept {
             Some(kept) => may_see(&kept.name),
             None => false,
         });
@@ -248,7 +252,7 @@ impl Index {
         }
     }
 
-    /// What is left of a view without these tools. An old one is left nothing.
+    /// A view without these tools. An outdated view becomes empty.
     #[must_use]
     pub fn without<'a>(&self, view: &View, names: impl IntoIterator<Item = &'a str>) -> View {
         if !view.is_of(self) {
@@ -264,12 +268,11 @@ impl Index {
         self.viewed(seen)
     }
 
-    /// What is left of a view with only the tools of some apps. An old one is left
-    /// nothing.
+    /// A view with only the tools of some apps. An outdated view becomes empty.
     #[must_use]
     pub fn within(&self, view: &View, mut is_wanted: impl FnMut(&str) -> bool) -> View {
         let is_old = !view.is_of(self);
-        let seen = self.shelf.iter().zip(&view.seen).map(|(kept, seen)| {
+        let seen = self.entries.iter().zip(&view.seen).map(|(kept, seen)| {
             let kept = kept.as_ref().filter(|_| *seen && !is_old);
             kept.is_some_and(|kept| is_wanted(&kept.app))
         });
@@ -290,15 +293,15 @@ impl Index {
         view.is_of(self) && place.is_some_and(|place| view.sees(*place))
     }
 
-    /// What answers a query, as far as the view goes. A view of an older index sees
-    /// nothing: its places belong to other tools now.
+    /// The results of a query within a view. An outdated view sees nothing: its places
+    /// belong to other tools now.
     #[must_use]
     pub fn search(&self, view: &View, query: &str, count_max: usize, score_min: f64) -> Hits {
         if !view.is_of(self) {
             return Hits::default();
         }
         let units = word::units(query);
-        let mut tally = Tally::new(self.shelf.len());
+        let mut tally = Tally::new(self.entries.len());
         let mut matched = 0;
         let mut unmatched: Vec<String> = Vec::new();
         for unit in &units {
@@ -328,6 +331,8 @@ impl Index {
             if holders == 0 {
                 continue;
             }
+            // Invariant 10: only tools of the view are counted, so that a score tells
+            // nothing about hidden ones.
             let rarity = rarity(holders, view.count);
             rarest = rarest.max(rarity);
             for posting in seen {
@@ -339,8 +344,8 @@ impl Index {
         rarest > 0.0
     }
 
-    /// A query that is a tool's name means that tool: to the letter, in another case,
-    /// or with other separators.
+    /// A query that is a tool's name finds that tool: exactly, in another case, or with
+    /// other separators.
     fn exact(&self, view: &View, query: &str, scores: &mut [f64]) {
         let query = query.trim();
         let joined = word::joined(query);
@@ -367,10 +372,12 @@ impl Index {
     fn best(&self, scores: &[f64], count_max: usize, score_min: f64) -> (Vec<Hit>, usize) {
         let mut best: BinaryHeap<Ranked<'_>> = BinaryHeap::new();
         let mut below = 0;
-        for (kept, score) in self.shelf.iter().zip(scores) {
+        for (kept, score) in self.entries.iter().zip(scores) {
             let (Some(kept), true) = (kept, *score > 0.0) else {
                 continue;
             };
+            // Rounded before comparing: scores that look equal to the caller are
+            // ordered by name.
             let score = (score * 10_000.0).round() / 10_000.0;
             if score < score_min || score == 0.0 {
                 below += 1;
@@ -394,24 +401,24 @@ impl Index {
     }
 
     fn kept(&self, place: u32) -> Option<&Kept> {
-        self.shelf.get(at(place))?.as_ref()
+        self.entries.get(at(place))?.as_ref()
     }
 }
 
-fn slot(shelf: &mut [Option<Kept>], place: u32) -> Option<&mut Option<Kept>> {
-    shelf.get_mut(at(place))
+fn slot(entries: &mut [Option<Kept>], place: u32) -> Option<&mut Option<Kept>> {
+    entries.get_mut(at(place))
 }
 
-/// How much a word tells that `holders` of `count` tools have. Never nothing, so
-/// that one tool alone can be found too.
+/// The weight of a word that `holders` of `count` tools have. Never zero, so that a
+/// single tool can be found too.
 fn rarity(holders: usize, count: usize) -> f64 {
     let (holders, count) = (holders as f64, count as f64);
     ((count - holders + 0.5) / (holders + 0.5)).max(0.0).ln_1p()
 }
 
 impl Words {
-    /// The number of a word, which gets one if it is new. None after four thousand
-    /// million words.
+    /// The number of a word, which gets one if it is new. None after four billion
+    /// words.
     fn number(&mut self, text: &str) -> Option<u32> {
         if let Some(number) = self.numbers.get(text) {
             return Some(*number);
@@ -442,7 +449,7 @@ impl Words {
         let Some(Word { postings, .. }) = self.known.get_mut(at(number)) else {
             return;
         };
-        // A new tool stands at the end of the shelf.
+        // A new tool is at the end.
         if postings
             .last()
             .is_none_or(|last| last.place < posting.place)
@@ -470,7 +477,7 @@ impl Words {
     }
 }
 
-/// The words of an entry by their numbers, each once, and what each says there.
+/// The words of an entry by their numbers, each once, and their weights.
 fn weights(entry: &SearchEntry<'_>, words: &mut Words) -> Vec<(u32, f32)> {
     let mut weights = Vec::new();
     let one = std::iter::once;
@@ -520,7 +527,7 @@ fn numbers(
     numbers
 }
 
-/// Adds what each word of a field says, each word once.
+/// Adds the weight of each word of a field, each word once.
 fn add_field(field: Field, mut numbers: Vec<u32>, weights: &mut Vec<(u32, f32)>) {
     numbers.sort_unstable();
     let length = small(numbers.len());
@@ -535,7 +542,7 @@ fn small(count: usize) -> u16 {
     u16::try_from(count).unwrap_or(u16::MAX)
 }
 
-/// A hit before it is told, in the order of hits: the best is the least.
+/// A hit before its name is known, in the order of hits: the best is the least.
 #[derive(PartialEq)]
 struct Ranked<'a> {
     score: f64,
@@ -557,13 +564,13 @@ impl PartialOrd for Ranked<'_> {
 
 impl Eq for Ranked<'_> {}
 
-/// What the words of one query add up to, by place.
+/// The scores of one query, by place.
 struct Tally {
     /// The best score of the current word.
     unit: Vec<f64>,
     touched: Vec<usize>,
     totals: Vec<f64>,
-    /// What a tool would have that says everything.
+    /// The score of a tool that has every word.
     most: f64,
 }
 
@@ -597,9 +604,9 @@ impl Tally {
         }
     }
 
-    /// The share of the query each tool answers, by place. A word no tool has counts
-    /// as much as the others do on average: who asks for two things is not well
-    /// served by one.
+    /// The share of the query each tool answers, by place. A word that no tool has
+    /// counts like an average one: a tool that answers half of a query must not score
+    /// as if it answered all.
     fn scores(self, matched: usize, unmatched: usize) -> Vec<f64> {
         let average = self.most / (matched.max(1) as f64);
         let most = self.most + average * (unmatched as f64);
@@ -613,7 +620,7 @@ impl Tally {
     }
 }
 
-/// A place as what it is: an index into the shelf.
+/// A place as an index.
 fn at(place: u32) -> usize {
     usize::try_from(place).unwrap_or(usize::MAX)
 }

@@ -1,9 +1,9 @@
-//! Where a script calls tools, and which of these calls nothing waits for.
+//! Where a script calls tools, and which of these calls are not awaited.
 //!
-//! A call without `await` goes on by itself: it is stopped when the script ends, and
-//! its failure is lost. That is seen where a call is a statement of its own,
-//! where its promise gets a name that is never used, and inside an async function
-//! whose own promise is dropped in that way or by `forEach`.
+//! A call without `await` runs on its own: it is stopped when the script ends, and its
+//! failure is lost. That is seen where a call is a statement of its own, where its
+//! promise gets a name that is never used, and inside an async function whose own
+//! promise is dropped in that way or by `forEach`.
 
 use model::document::json::Lines;
 use oxc_ast::AstKind;
@@ -26,7 +26,7 @@ pub struct CallSite {
     pub line: usize,
     /// The author's column in characters, from 1.
     pub column: usize,
-    /// Nothing waits for it.
+    /// Whether it is not awaited.
     pub is_dropped: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn sites<'a>(program: &Program<'a>, names: &Names<'a>, preset: &Prese
         source: program.source_text,
         names,
         preset,
-        // The last expression is what the script gives back.
+        // The last expression is the result of the script.
         returned: program.body.last().map(Statement::span),
         used: None,
         dropped: Vec::new(),
@@ -155,7 +155,7 @@ impl<'a> Walk<'_, 'a> {
         used.contains(&declared_at)
     }
 
-    /// Nodes come in the order of the script, so what is behind is over.
+    /// Nodes come in the order of the script, so earlier spans are over.
     fn is_dropped(&mut self, span: Span) -> bool {
         while self
             .dropped

@@ -34,8 +34,7 @@ pub fn check(source: &str, preset: &Preset) -> Report {
 
 /// Judges a script and makes it ready to run.
 ///
-/// # Errors
-/// The findings, if any of them stands in the way.
+/// # Errors The findings, if any of them is an error.
 pub fn prepare(source: &str, preset: &Preset) -> Result<Prepared, Report> {
     let mut marks = Marks::default();
     if scan::scan(source, preset, &mut marks).is_fatal {
@@ -59,12 +58,12 @@ pub fn prepare(source: &str, preset: &Preset) -> Result<Prepared, Report> {
     })
 }
 
-/// Calls of tools that nothing waits for.
+/// Calls of tools that are not awaited.
 fn note_dropped(sites: &[calls::Site], marks: &mut Marks) {
     for site in sites.iter().filter(|site| site.is_dropped) {
         marks.warning(IssueCode::UnawaitedCall, site.at, || {
             String::from(
-                "nothing waits for this call: it is stopped when the script ends, and its errors are lost; write `await`, \
+                "this call is not awaited: it is stopped when the script ends, and its errors are lost; write `await`, \
                  and `for … of` or `parallel` in place of `forEach`",
             )
         });
@@ -89,8 +88,8 @@ fn in_arena<T>(judge: impl FnOnce(&Allocator) -> T) -> T {
     judged
 }
 
-/// A script is the body of an async function: `await` and `return` stand at its
-/// top. Read as a module, so that it is strict and `await` is always a keyword.
+/// A script is the body of an async function: `await` and `return` are allowed at its
+/// top level. Read as a module, so that it is strict and `await` is always a keyword.
 fn parse<'a>(allocator: &'a Allocator, source: &'a str, marks: &mut Marks) -> ParserReturn<'a> {
     let options = ParseOptions {
         allow_return_outside_function: true,

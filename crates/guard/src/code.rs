@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// meaning or its line on the reference page.
 macro_rules! codes {
     ($($name:ident, $code:literal, $meaning:literal;)*) => {
-        /// What the guard found.
+        /// A finding of the guard.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum IssueCode {
             $(#[doc = $meaning] $name,)*
@@ -44,12 +44,12 @@ codes! {
     ScanTooManyLines, "PRESCANNER_TOO_MANY_LINES", "The script has more lines than the preset allows.";
     ScanNullByte, "PRESCANNER_NULL_BYTE", "The script holds a null byte.";
     ScanNestingOverflow, "PRESCANNER_NESTING_OVERFLOW", "Brackets or operators nest deeper than the preset allows.";
-    ScanOperatorSpam, "PRESCANNER_OPERATOR_SPAM", "Too many operators stand together without a space.";
+    ScanOperatorSpam, "PRESCANNER_OPERATOR_SPAM", "Too many operators in a row without a space.";
     ScanRegexBlocked, "PRESCANNER_REGEX_BLOCKED", "The preset allows no regular expression literals.";
     ScanRegexCount, "PRESCANNER_REGEX_COUNT", "The script has more regular expressions than the preset allows.";
     ScanRegexTooLong, "PRESCANNER_REGEX_TOO_LONG", "A regular expression is longer than the preset allows.";
-    ScanRedos, "PRESCANNER_REDOS", "A regular expression can take time without end on some texts.";
-    ScanAmbiguousSlash, "PRESCANNER_AMBIGUOUS_SLASH", "A `/` can be read as a division or as the start of a regular expression, or an HTML comment mark stands in the code.";
+    ScanRedos, "PRESCANNER_REDOS", "A regular expression can run practically forever on some inputs.";
+    ScanAmbiguousSlash, "PRESCANNER_AMBIGUOUS_SLASH", "A `/` can be read as a division or as the start of a regular expression, or the code has an HTML comment mark.";
     ScanHomograph, "PRESCANNER_HOMOGRAPH", "A name mixes letters of different scripts that look alike.";
     ScanBidi, "PRESCANNER_BIDI_ATTACK", "A control character changes the direction of the text, so that the script reads differently from how it runs.";
     ScanUnicode, "PRESCANNER_UNICODE_SUSPICIOUS", "Invisible characters: anywhere in code, or many in strings and comments. A few in text are a warning.";
@@ -69,9 +69,9 @@ codes! {
     NoUserMethodDefinition, "NO_USER_METHOD_DEFINITION", "A class or a method of a class.";
     NoUserMethodShorthand, "NO_USER_METHOD_SHORTHAND", "A method, getter or setter in an object; a property with an arrow function is allowed.";
     NoGlobalAccess, "NO_GLOBAL_ACCESS", "`this`, `globalThis`, `window`, `self` or `global`.";
-    NoGlobalDestructure, "NO_GLOBAL_DESTRUCTURE", "The global object is taken apart.";
+    NoGlobalDestructure, "NO_GLOBAL_DESTRUCTURE", "The global object is destructured.";
     NoConstructorAccess, "NO_CONSTRUCTOR_ACCESS", "`.constructor` leads from any value to the function that makes code from text.";
-    NoReflectApi, "NO_REFLECT_API", "`Reflect` reaches what the rules keep away.";
+    NoReflectApi, "NO_REFLECT_API", "`Reflect` bypasses the rules.";
     NoMetaProgramming, "NO_META_PROGRAMMING", "Functions that change how objects work, such as `Object.defineProperty`.";
     DisallowedIdentifier, "DISALLOWED_IDENTIFIER", "A name the preset refuses, as a variable or as a key.";
     ForbiddenLoop, "FORBIDDEN_LOOP", "A kind of loop the preset refuses.";
@@ -80,20 +80,20 @@ codes! {
     InvalidArgumentType, "INVALID_ARGUMENT_TYPE", "An argument is visibly not of the kind the function takes.";
     UnreachableCode, "UNREACHABLE_CODE", "Warning: code after `return`, `throw`, `break` or `continue` never runs.";
     MissingCallTarget, "MISSING_CALL_TARGET", "`callTool` without the name of a tool.";
-    DynamicCallTarget, "DYNAMIC_CALL_TARGET", "The name of the tool is not written out, and the preset wants it so.";
+    DynamicCallTarget, "DYNAMIC_CALL_TARGET", "The name of the tool is not a literal, and the preset requires one.";
     UnknownToolName, "UNKNOWN_TOOL_NAME", "The script calls a tool that is not among those it may use.";
-    UnawaitedCall, "UNAWAITED_CALL", "Warning: nothing waits for a call of a tool, so it is stopped when the script ends and its failure is not heard.";
+    UnawaitedCall, "UNAWAITED_CALL", "Warning: a call of a tool is not awaited, so it is stopped when the script ends and its errors are lost.";
     NoCallTargetAssignment, "NO_CALL_TARGET_ASSIGNMENT", "A function of the runtime is replaced or hidden by another.";
-    RequiredFunctionNotCalled, "REQUIRED_FUNCTION_NOT_CALLED", "A function that must be called is not.";
-    FunctionCalledTooManyTimes, "FUNCTION_CALLED_TOO_MANY_TIMES", "A function stands in more calls than allowed.";
+    RequiredFunctionNotCalled, "REQUIRED_FUNCTION_NOT_CALLED", "A required call is missing.";
+    FunctionCalledTooManyTimes, "FUNCTION_CALLED_TOO_MANY_TIMES", "A function is called in more places than allowed.";
     NoRegexLiteral, "NO_REGEX_LITERAL", "The preset allows no regular expression literals.";
     RegexTooLong, "REGEX_TOO_LONG", "A regular expression is longer than the preset allows.";
-    RegexRedosVulnerable, "REGEX_REDOS_VULNERABLE", "A regular expression can take time without end on some texts.";
+    RegexRedosVulnerable, "REGEX_REDOS_VULNERABLE", "A regular expression can run practically forever on some inputs.";
     RegexRedosSuspicious, "REGEX_REDOS_SUSPICIOUS", "Warning: a regular expression may be slow on some texts.";
     NoRegexMethod, "NO_REGEX_METHOD", "A method is given a regular expression, and the preset allows none.";
     RegexMethodDynamic, "REGEX_METHOD_DYNAMIC", "Warning: a method is given a pattern that is only known at run time.";
-    NoComputedDestructuring, "NO_COMPUTED_DESTRUCTURING", "A computed key in a pattern that takes an object apart.";
-    NoDangerousDestructuring, "NO_DANGEROUS_DESTRUCTURING", "A pattern takes out a key that leads to prototypes or constructors.";
+    NoComputedDestructuring, "NO_COMPUTED_DESTRUCTURING", "A computed key in a destructuring pattern.";
+    NoDangerousDestructuring, "NO_DANGEROUS_DESTRUCTURING", "A destructuring pattern reads a key that leads to prototypes or constructors.";
     ResourceExhaustion, "RESOURCE_EXHAUSTION", "A constant asks for far too much memory or time.";
     ConstructorAccess, "CONSTRUCTOR_ACCESS", "A key is put together so that it reads `constructor` or `prototype`.";
     JsonCallbackNotAllowed, "JSON_CALLBACK_NOT_ALLOWED", "A function given to `JSON.parse` or `JSON.stringify`.";

@@ -1,4 +1,4 @@
-//! What JavaScript refuses before it runs a line, and the parser leaves to others:
+//! Early errors that JavaScript reports before it runs a line, and the parser does not:
 //! jumps without a target, reserved words as names, names declared twice, and words
 //! that only mean something inside a class.
 //!
@@ -16,7 +16,7 @@ use oxc_span::{GetSpan as _, Span};
 use crate::code::IssueCode;
 use crate::report::Marks;
 
-/// What stands around a statement, as far as a jump cares.
+/// The constructs around a statement that matter for jumps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Frame<'a> {
     /// A function with a `this` of its own; jumps end here.
@@ -34,7 +34,7 @@ pub(crate) enum Frame<'a> {
     },
 }
 
-/// What stands around the node of the moment, from outside in.
+/// The constructs around the current node, from outside in.
 #[derive(Debug, Default)]
 pub(crate) struct Flow<'a>(Vec<Frame<'a>>);
 
@@ -53,9 +53,7 @@ impl<'a> Flow<'a> {
         reserved(name, span, marks);
         if self.labelled(name).is_some() {
             refuse(marks, span, || {
-                format!(
-                    "the label `{name}` stands inside a statement with the same label; rename one"
-                )
+                format!("the label `{name}` is inside a statement with the same label; rename one")
             });
         }
         let is_loop = is_loop(&labelled.body);
@@ -86,7 +84,7 @@ impl<'a> Flow<'a> {
             AstKind::AwaitExpression(waits) if self.is_in_params() => {
                 refuse(marks, waits.span, || {
                     String::from(
-                        "`await` cannot stand among the parameters of a function; wait in its body",
+                        "`await` cannot be among the parameters of a function; wait in its body",
                     )
                 });
             }
@@ -122,7 +120,7 @@ impl<'a> Flow<'a> {
         });
     }
 
-    /// What stands around, from inside out, up to the function.
+    /// The constructs around, from inside out, up to the function.
     fn around(&self) -> impl Iterator<Item = &Frame<'a>> {
         let is_inside =
             |frame: &&Frame<'a>| !matches!(frame, Frame::Function | Frame::Arrow | Frame::Params);
@@ -133,7 +131,7 @@ impl<'a> Flow<'a> {
         self.around().any(is_target)
     }
 
-    /// Whether the label of this name, if one stands around, is a loop's.
+    /// Whether the enclosing label of this name, if any, belongs to a loop.
     fn labelled(&self, wanted: &str) -> Option<bool> {
         self.around().find_map(|frame| match frame {
             Frame::Label { name, is_loop } if *name == wanted => Some(*is_loop),
@@ -167,8 +165,8 @@ pub(crate) fn twice(name: &str, span: Span, marks: &mut Marks) {
     });
 }
 
-/// Words strict code keeps for itself. Those that are no words anywhere stop the
-/// parser.
+/// Words reserved in strict code. The parser refuses words that are reserved
+/// everywhere.
 pub(crate) fn reserved(name: &str, span: Span, marks: &mut Marks) {
     let is_reserved = match name.len() {
         3 => name == "let",
@@ -181,7 +179,7 @@ pub(crate) fn reserved(name: &str, span: Span, marks: &mut Marks) {
     };
     if is_reserved {
         refuse(marks, span, || {
-            format!("`{name}` is a word JavaScript keeps for itself; use another name")
+            format!("`{name}` is a reserved word of JavaScript; use another name")
         });
     }
 }
@@ -212,7 +210,7 @@ pub(crate) fn strict_arrow(arrow: &ArrowFunctionExpression<'_>, marks: &mut Mark
     if let Some(strict) = strict.filter(|_| !is_simple(&arrow.params)) {
         refuse(marks, strict.span, || {
             String::from(
-                "`'use strict'` cannot stand in a function with defaults or patterns; leave it out, every script is strict",
+                "`'use strict'` cannot be in a function with defaults or patterns; leave it out, every script is strict",
             )
         });
     }

@@ -1,9 +1,10 @@
-//! What an expression comes to, as far as one can tell without running it.
+//! Constant folding: the value of an expression, as far as it is known without running
+//! it.
 //!
-//! For keys that are put together so that their spelling is hidden. It follows
-//! literals, templates, concatenation, names that are set once, and the handful of
-//! methods such tricks use. What it cannot follow is caught at run time by the key
-//! guard. Every question has a budget, so many questions stay linear.
+//! For keys that are assembled to hide their spelling. It follows literals, templates,
+//! concatenation, names that are set once, and the handful of methods such tricks use.
+//! What it cannot follow is caught at run time by the key guard. Every question has a
+//! budget, so many questions stay linear.
 
 mod call;
 
@@ -21,7 +22,7 @@ const TEXT_BYTES_MAX: usize = 256;
 /// Values one expression may have.
 const CHOICES_MAX: usize = 8;
 
-/// What an expression comes to.
+/// The value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Constant {
     Undefined,
@@ -33,7 +34,7 @@ pub(crate) enum Constant {
 }
 
 impl Constant {
-    /// What JavaScript makes of it where it wants text.
+    /// Its conversion to a string.
     pub(crate) fn text(&self) -> String {
         match self {
             Constant::Undefined => String::from("undefined"),
@@ -125,7 +126,7 @@ impl<'n, 'a> Fold<'n, 'a> {
         }
     }
 
-    /// What the expression comes to.
+    /// The value of the expression.
     pub(crate) fn constant(&mut self, expression: &Expression<'a>) -> Option<Constant> {
         self.nodes_left = self.nodes_left.checked_sub(1)?;
         let constant = match expression {
@@ -244,7 +245,7 @@ impl<'n, 'a> Fold<'n, 'a> {
         }
     }
 
-    /// The expression a name that is set once stands for.
+    /// The expression behind a name that is set once.
     fn behind<'e>(&self, expression: &'e Expression<'a>) -> &'e Expression<'a>
     where
         'a: 'e,

@@ -9,19 +9,19 @@
 //! finding relaxes a limit; the guard tells authors early, keeps hostile text from
 //! parsers and people, and gives loops one budget.
 
-/// Where a script calls tools, and which calls nothing waits for.
+/// Where a script calls tools, and which calls are not awaited.
 pub mod calls;
 /// The layers in their order; the entry points.
 mod check;
 /// The stable names of findings.
 pub mod code;
-/// What JavaScript refuses before it runs a line.
+/// Early errors of JavaScript.
 mod early;
 /// Values of expressions that are known without running them.
 mod fold;
 /// Which name means what.
 mod names;
-/// What a script may contain, by level.
+/// Presets: what a script may contain, by level.
 pub mod preset;
 /// Regular expressions that can take too long.
 mod redos;
@@ -33,7 +33,7 @@ mod rewrite;
 mod rules;
 /// The functions that rewritten scripts call.
 pub mod runtime;
-/// What a script gives back, cut to size and without what tells about the machine.
+/// Sanitising of results: cut to size, without details of the machine.
 pub mod sanitise;
 /// The pass over the raw text, before any parser.
 pub mod scan;

@@ -39,7 +39,7 @@ const ROOM_MAX: usize = 8_192;
 pub(crate) struct NameBinding<'a> {
     pub(crate) name: &'a str,
     pub(crate) span: Span,
-    /// What it is declared as, if that is one expression and it is a plain name.
+    /// Its initial value, if it is a plain name with one expression.
     pub(crate) init: Option<&'a Expression<'a>>,
     /// Assignments after the declaration, and declarations after the first.
     pub(crate) writes: usize,
@@ -58,7 +58,7 @@ enum Kind {
     Caught,
     /// `catch ({ e })`
     CaughtPattern,
-    /// The name of a function or class expression: any other may stand beside it.
+    /// The name of a function or class expression: any other may be declared beside it.
     Own,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Walks the script. What it says that no engine would run is marked.
+    /// Walks the script, and reports code that no engine would run.
     pub(crate) fn of(program: &Program<'a>, marks: &mut Marks) -> Names<'a> {
         let mut walk = Walk {
             names: Names::sized_for(program.source_text),
@@ -140,7 +140,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What a use of a name means; `None` if the walk did not meet it.
+    /// The use of a name; `None` if the walk did not meet it.
     pub(crate) fn reference(&self, identifier: &IdentifierReference<'a>) -> Option<&Reference<'a>> {
         self.references.get(identifier.reference_id.get()?.index())
     }
@@ -276,7 +276,7 @@ impl<'a> Walk<'_, 'a> {
         self.open.push(index);
     }
 
-    /// What jumps and words care about; each frame is left in `leave_node`.
+    /// Enters a frame for jumps and reserved words; `leave_node` leaves it.
     fn enter_frame(&mut self, kind: AstKind<'a>) {
         match kind {
             AstKind::Function(function) => {
@@ -370,7 +370,7 @@ impl<'a> Walk<'_, 'a> {
         self.open.truncate(kept);
     }
 
-    /// The block of a `catch` declares what its parameter already is.
+    /// The block of a `catch` declares the name of its parameter again.
     fn caught_twice(&mut self, block: &Scope) {
         let caught = self.scopes.last().filter(|scope| scope.is_catch);
         let Some(caught) = caught.filter(|_| !block.is_function) else {
@@ -405,7 +405,7 @@ fn named(declared: &[usize], bindings: &[NameBinding<'_>], name: &str) -> Option
     declared.iter().copied().find(is_it)
 }
 
-/// All that a crowded scope declares; what it declares twice is marked.
+/// A table of the names that a crowded scope declares; duplicates are marked.
 fn tabled<'a>(declared: &[usize], bindings: &[NameBinding<'a>], marks: &mut Marks) -> Table<'a> {
     let names = declared.iter().map(|index| {
         let name = bindings.get(*index).map_or("", |binding| binding.name);
@@ -449,7 +449,7 @@ impl<'a> VisitJs<'a> for Walk<'_, 'a> {
             AstKind::VariableDeclaration(declaration) => {
                 return self.kinds.push(Kind::of(declaration.kind));
             }
-            // What a declaration around says about `var` ends at a function.
+            // An enclosing declaration's kind ends at a function.
             AstKind::FormalParameters(_) => {
                 self.flow.push(Frame::Params);
                 return self.kinds.push(Kind::Param);
@@ -461,7 +461,7 @@ impl<'a> VisitJs<'a> for Walk<'_, 'a> {
                 });
             }
             // Every script has these in hundreds, and there is nothing to judge in them
-            // or to rewrite. What is not listed is kept: a rule can ask about it.
+            // or to rewrite. Other nodes are kept, because a rule can ask about them.
             AstKind::StringLiteral(_)
             | AstKind::NumericLiteral(_)
             | AstKind::TemplateLiteral(_)

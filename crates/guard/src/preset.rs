@@ -1,8 +1,8 @@
 //! How strict the guard is: limits of the raw text and rules of the tree.
 //!
-//! Five presets. `STRICT` to `PERMISSIVE` judge JavaScript at large; `AgentScript`
-//! is the language of scripts that call tools, in four levels. Mandatory caps hold
-//! whatever a preset says.
+//! Five presets. `STRICT` to `PERMISSIVE` judge JavaScript at large; `AgentScript` is
+//! the language of scripts that call tools, in four levels. Mandatory caps apply to
+//! every preset.
 
 pub(crate) mod name;
 
@@ -23,7 +23,7 @@ pub enum PresetLevel {
 }
 
 impl PresetLevel {
-    /// The level an operator's word for a preset stands for.
+    /// The level of an operator's preset.
     #[must_use]
     pub fn named(raw_name: &str) -> Option<PresetLevel> {
         match raw_name {
@@ -36,7 +36,7 @@ impl PresetLevel {
     }
 }
 
-/// Bounds of the raw text. What a preset says is cut to [`CAPS`].
+/// Bounds of the raw text. The values of a preset are capped by [`CAPS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresetLimits {
     /// The whole script.
@@ -59,7 +59,7 @@ pub struct PresetLimits {
     pub strings_chars_max: usize,
 }
 
-/// What no preset and no configuration lifts.
+/// Caps that no preset and no configuration lifts.
 pub const CAPS: PresetLimits = PresetLimits {
     input_bytes_max: 100 * 1024 * 1024,
     line_chars_max: 100_000,
@@ -90,7 +90,7 @@ impl PresetLimits {
     }
 }
 
-/// What happens to regular expression literals.
+/// Which regular expression literals are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegexMode {
     /// None.
@@ -158,24 +158,24 @@ pub enum Globals {
     Only(Vec<&'static str>),
 }
 
-/// A wish about the calls of one function.
+/// A requirement for the calls of one function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallWish {
     /// The function.
     pub function: String,
-    /// Calls that must stand in the script.
+    /// Calls the script must have.
     pub calls_min: usize,
-    /// Calls that may stand in the script.
+    /// Calls the script may have.
     pub calls_max: usize,
     /// Arguments of each call, at least.
     pub arguments_min: usize,
     /// Arguments of each call, at most.
     pub arguments_max: usize,
-    /// What each argument must be, as far as that can be seen.
+    /// The kind of each argument, as far as it is visible.
     pub kinds: Vec<ArgumentKind>,
 }
 
-/// What an argument visibly is.
+/// The visible kind of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
     /// Anything.
@@ -205,8 +205,8 @@ pub struct Preset {
     pub unicode: Unicode,
     /// Names that need no declaration.
     pub globals: Globals,
-    /// Names that can be used besides, such as the namespaces of tools. They are
-    /// the runtime's, so the rewriting gives them their safe names.
+    /// Further names that can be used, such as the namespaces of tools. They are the
+    /// runtime's, so the rewriting gives them their safe names.
     pub extra_globals: Vec<String>,
     /// Names that are refused.
     pub refused: Vec<&'static str>,
@@ -224,7 +224,7 @@ pub struct Preset {
     /// The language of scripts: keys, destructuring, reserved names, callbacks of
     /// JSON, wasteful constants and names with hidden characters are looked at.
     pub is_agent_script: bool,
-    /// Wishes about calls.
+    /// Requirements for calls.
     pub calls: Vec<CallWish>,
 }
 

@@ -1,21 +1,21 @@
-//! Whether a regular expression can take time without end on some texts.
+//! Whether a regular expression can take polynomial or exponential time on some inputs.
 //!
 //! A judgement from the shape of the pattern, in linear time: what repeats inside a
 //! repetition, alternatives of a repetition that start alike, neighbours that
 //! repeat the same characters. It errs on the side of refusing.
 
-/// What the shape says.
+/// The verdict on a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
-    /// Nothing to see.
+    /// No repetition that backtracks much.
     Linear,
     /// Neighbours repeat the same characters: slow on long texts.
     Polynomial,
-    /// A repetition repeats: without end on short texts.
+    /// A repetition repeats: practically endless even on short texts.
     Exponential,
 }
 
-/// From this many rounds a bounded repetition counts as one without end.
+/// From this many rounds on a bounded repetition counts as unbounded.
 const ROUNDS_MAX: u32 = 10;
 
 /// Judges a pattern, written without its slashes.
@@ -112,7 +112,7 @@ struct Part {
     first: Set,
     /// It can match nothing.
     is_nullable: bool,
-    /// What repeats without end, in it or below it.
+    /// The characters of unbounded repetitions, in it or below it.
     repeats: Option<Set>,
 }
 
@@ -176,7 +176,7 @@ impl Reader {
             let (part, _) = self.parse_quantifier(part, part, false, None);
             group.current.push(part);
         }
-        // A group that never closes is for the parser to refuse.
+        // The parser refuses a group that never closes.
         while let Some(outer) = open.pop() {
             let closed = std::mem::replace(&mut group, outer);
             self.close(closed);
@@ -404,7 +404,7 @@ impl Reader {
         let letter = self.next()?;
         match letter {
             'b' | 'B' => None,
-            // What a group matched earlier can be anything.
+            // A back reference can match anything.
             '1'..='9' | 'k' | 'x' | 'u' | 'c' => Some(Set::ALL),
             letter => Some(Set::class(letter).unwrap_or_else(|| Set::of(control(letter)))),
         }

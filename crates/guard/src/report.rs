@@ -1,4 +1,4 @@
-//! What the guard answers: findings with places in the script as its author wrote it.
+//! The guard's report: findings with places in the author's own script.
 
 use model::Severity;
 use model::document::json::Lines;
@@ -19,7 +19,7 @@ pub struct Issue {
     pub line: usize,
     /// The author's column in characters, from 1.
     pub column: usize,
-    /// Whether it stands in the way.
+    /// Whether it is an error.
     pub severity: Severity,
 }
 
@@ -53,18 +53,18 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Something that stands in the way.
+    /// Adds an error.
     pub(crate) fn error(&mut self, code: IssueCode, at: usize, message: impl FnOnce() -> String) {
         self.errors += 1;
         self.keep(code, at, Severity::Error, message);
     }
 
-    /// Something worth knowing.
+    /// Adds a warning.
     pub(crate) fn warning(&mut self, code: IssueCode, at: usize, message: impl FnOnce() -> String) {
         self.keep(code, at, Severity::Warning, message);
     }
 
-    /// Whether anything stands in the way.
+    /// Whether any finding is an error.
     pub(crate) fn has_errors(&self) -> bool {
         self.errors > 0
     }

@@ -47,7 +47,7 @@ pub struct LineBreak;
 
 impl std::fmt::Display for LineBreak {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("what is put before a script must stand on one line")
+        formatter.write_str("the prelude of a script must be one line")
     }
 }
 
@@ -70,7 +70,7 @@ struct Piece {
     line: usize,
     column: usize,
     author_column: usize,
-    /// Text of ours: all of it stands for one place of the author's.
+    /// Text of ours: all of it maps to one place of the author's.
     is_ours: bool,
 }
 
@@ -98,8 +98,7 @@ impl Map {
         }
     }
 
-    /// Whether a place of the code is in what was put before the script. It stands for
-    /// no place of the author's.
+    /// Whether a place of the code is in the prelude, and so no place of the author's.
     #[must_use]
     pub fn is_prelude(&self, line: usize, column: usize) -> bool {
         line == 1 && column <= self.prelude
@@ -134,7 +133,7 @@ pub(crate) fn rewrite<'a>(
         (Some(Statement::ExpressionStatement(last)), _) => {
             edits.insert(last.span.start, String::from("return "));
         }
-        // A text alone reads as a directive, and is as much a last expression.
+        // A lone string parses as a directive, but is the last expression too.
         (None, Some(last)) => edits.insert(last.span.start, String::from("return ")),
         _ => {}
     }
@@ -213,8 +212,8 @@ impl Edits {
                 self.insert(reference.span.start, text);
                 continue;
             }
-            // `typeof x` of an undeclared name: whatever the sandbox calls so
-            // is none of the script's business.
+            // `typeof x` of an undeclared name: a global of the sandbox with that name
+            // must not show.
             if reference.is_typeof && !known.contains(&name) {
                 self.0.push(Edit {
                     at: usize::try_from(reference.span.start).unwrap_or(0),

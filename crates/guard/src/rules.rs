@@ -174,7 +174,7 @@ impl<'r, 'a> Rules<'r, 'a> {
     }
 
     fn modules(&mut self, kind: AstKind<'a>) {
-        let message = "a script stands alone; call a tool instead of importing";
+        let message = "a script has no modules; call a tool instead of importing";
         match kind {
             AstKind::ImportExpression(import) => {
                 self.error(IssueCode::NoEval, import.span, || String::from(message));
@@ -202,7 +202,7 @@ impl<'r, 'a> Rules<'r, 'a> {
         {
             self.error(IssueCode::NoGlobalDestructure, pattern.span, || {
                 String::from(
-                    "the global object cannot be taken apart; use the names the script is given",
+                    "the global object cannot be destructured; use the names the script is given",
                 )
             });
         }
@@ -274,7 +274,7 @@ impl<'r, 'a> Rules<'r, 'a> {
             | AstKind::ExportNamedDeclaration(_)
             | AstKind::ExportFromDeclaration(_)
             | AstKind::WithStatement(_) => self.modules(kind),
-            // Rules name what they refuse; what a script may do has no end.
+            // Rules list what they refuse, so other nodes pass.
             _ => {}
         }
     }

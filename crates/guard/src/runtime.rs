@@ -1,4 +1,4 @@
-//! What rewritten code calls: the one place that names it.
+//! The functions that rewritten code calls.
 //!
 //! | Name | Is |
 //! | --- | --- |
@@ -16,30 +16,30 @@ pub use crate::preset::{RESERVED_PREFIXES, RUNTIME_FUNCTIONS};
 
 /// The function a script becomes.
 pub const MAIN: &str = "__ag_main";
-/// What every turn of a loop calls.
+/// The function that every turn of a loop calls.
 pub const TURN: &str = "__ag_turn";
-/// What every computed key goes through.
+/// The function that checks every computed key.
 pub const GUARD_KEY: &str = "__ag_guardKey";
-/// What stands before the names the runtime gives.
+/// The prefix of names that the runtime provides.
 pub const SAFE: &str = "__safe_";
 /// The `code` of the error that ends a script whose loops went round too often.
 pub const ITERATION_LIMIT: &str = "ITERATION_LIMIT";
 /// The `code` of the error for a refused key.
 pub const KEY_REFUSED: &str = "KEY_REFUSED";
 
-/// The name of what sets the budget of turns.
+/// The name of the budget of turns.
 pub const TURNS: &str = "__ag_turns";
 
 /// Both functions, as the sandbox has them: a function that installs a face.
 const FACE: &str = include_str!("../../../guest/prelude/guard.js");
 
-/// What the error says that ends such a script.
+/// The message of the error that ends such a script.
 #[must_use]
 pub fn iterations_spent(iterations_max: u64) -> String {
     format!("the loops of this script went round more than {iterations_max} times")
 }
 
-/// Whether an error says that a key was refused.
+/// Whether an error is about a refused key.
 #[must_use]
 pub fn is_key_refused(message: &str) -> bool {
     message.starts_with("the key `") && message.ends_with("` is not allowed")
@@ -63,7 +63,7 @@ mod tests {
     use crate::preset::name::META_METHODS;
 
     #[test]
-    fn the_face_says_what_is_said_here() {
+    fn the_sandbox_has_the_same_messages() {
         let keys = [
             "constructor",
             "prototype",

@@ -1,8 +1,8 @@
-//! What a script hands back, cut to size and cleaned.
+//! Results of scripts, cut to size and cleaned.
 //!
-//! Results keep their shape: what is too deep, too long or too much is cut, and a
-//! warning says what was. Messages and stacks go through `text`, which
-//! takes out what tells about the machine. Secrets are masked first, by `mask`.
+//! Results keep their shape: parts that are too deep, too long or too many are cut,
+//! with a warning. Messages and stacks go through `text`, which removes details of the
+//! machine. Secrets are masked first, by `mask`.
 //!
 //! Values arrive as JSON. Dates are ISO text, maps objects, sets and typed arrays
 //! arrays by then; functions, symbols and accessors are gone.
@@ -47,9 +47,9 @@ impl Default for Limits {
 /// A value cut to size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sanitised {
-    /// What is left.
+    /// The rest.
     pub value: Value,
-    /// What was cut, each with its place.
+    /// Warnings about cuts, each with its place.
     pub warnings: Vec<String>,
 }
 
@@ -147,7 +147,7 @@ impl Cutter {
                 self.warn(&format!("the key `{key}` was left out"));
                 continue;
             }
-            // A stack tells about the machine, not about the mistake.
+            // A stack reveals the machine and does not help with the error.
             if is_error && !matches!(key.as_str(), "name" | "message" | "code") {
                 continue;
             }
@@ -164,10 +164,10 @@ impl Cutter {
         Value::Object(kept)
     }
 
-    /// Goes down one step; what it returns leads back.
+    /// Goes down one step. Returns the length to restore.
     fn enter(&mut self, step: &str) -> usize {
         let back = self.place.len();
-        // Beyond what is shown there is no need to know the place.
+        // A longer place would not be shown.
         if back <= PLACE_CHARS_MAX * 4 {
             self.place.push_str(step);
         }
@@ -199,7 +199,7 @@ impl Cutter {
     }
 }
 
-/// What `JSON.stringify` makes of a Node buffer.
+/// The JSON form of a Node buffer.
 fn is_buffer(object: &Map<String, Value>) -> bool {
     object.len() == 2
         && object.get("type").and_then(Value::as_str) == Some("Buffer")

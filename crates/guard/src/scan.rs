@@ -1,8 +1,8 @@
 //! Layer 0: the raw text, before any parser sees it, in one pass.
 //!
-//! It knows strings, comments, templates and regular expressions, so that text in
-//! any language is fine where text belongs. What it refuses would hurt a parser
-//! (size, depth), a person (hidden characters) or the engine (patterns without end).
+//! It knows strings, comments, templates and regular expressions, so that text in any
+//! language is fine where text belongs. It refuses text that would hurt a parser (size,
+//! depth), a person (hidden characters) or the engine (patterns without end).
 //!
 //! Attack: a parser recurses. The pass therefore bounds not only brackets but
 //! everything that can make the tree deeper: operators, prefixes, chained calls,
@@ -26,7 +26,7 @@ pub const TREE_DEPTH_MAX: usize = 400;
 /// Invisible characters in strings and comments: fewer are a warning.
 const INVISIBLE_IN_TEXT_MAX: usize = 3;
 
-/// What the pass found, and how far it read.
+/// The result of the pass.
 #[derive(Debug)]
 pub(crate) struct Scan {
     /// The parser must not see this text.
@@ -64,7 +64,7 @@ pub(crate) fn scan(text: &str, preset: &Preset, marks: &mut Marks) -> Scan {
     }
 }
 
-/// What stands open.
+/// An open bracket or template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Opener {
     /// The whole text.
@@ -85,7 +85,7 @@ enum Opener {
     Hole,
 }
 
-/// One open bracket, and how deep what stands in it has become.
+/// One open bracket, and the depth of its content.
 #[derive(Clone, Copy, Debug)]
 struct BracketLevel {
     opener: Opener,
@@ -118,11 +118,11 @@ enum Ending {
     No,
     /// After `;`: ended, unless `else` follows.
     Surely,
-    /// After `}` or a line: ended if what follows cannot go on with it.
+    /// After `}` or a line: ended if the next token cannot continue it.
     Perhaps,
 }
 
-/// What the last token was, as far as the next one cares.
+/// The kind of the last token, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     /// Nothing, an operator, an opening bracket, `;`: a value is expected.
@@ -242,15 +242,15 @@ impl<'s> Scanner<'s> {
         self.bytes.get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    /// Goes over bytes of one kind in one go.
+    /// Skips bytes of one kind.
     fn skip(&mut self, is_so: impl Fn(u8) -> bool) {
         let rest = self.bytes.get(self.at..).unwrap_or(&[]);
         let run = rest.iter().position(|byte| !is_so(*byte));
         self.at += run.unwrap_or(rest.len());
     }
 
-    /// One token, blank or comment. One match for all of them: what comes next is hard
-    /// to foresee, so a second look costs as much as the first.
+    /// One token, blank or comment. One match for all of them: the next token is hard
+    /// to predict, so a second match would cost as much as the first.
     fn step(&mut self) {
         let byte = self.peek(0);
         match byte {
@@ -399,16 +399,12 @@ impl<'s> Scanner<'s> {
         let after = match (byte, opener) {
             (b')', Opener::Header) => Before::HeaderClose,
             (b')', Opener::Paren) | (b']', Opener::Bracket) => Before::Value,
-            // What follows a block or a finished `do` may be a new statement.
+            // After a block or a finished `do` a new statement may begin.
             (b'}', Opener::Brace) | (b')', Opener::DoHeader) => Before::BraceClose,
             (b'}', Opener::Hole) => Before::Operator,
             _ => {
                 let at = self.at;
-                self.stop(
-                    IssueCode::ParseError,
-                    at,
-                    "this closes nothing that is open",
-                );
+                self.stop(IssueCode::ParseError, at, "this closes no open bracket");
                 return;
             }
         };
@@ -552,15 +548,15 @@ impl<'s> Scanner<'s> {
         let most = self.limits.operator_run_max;
         if self.at - start > most {
             self.marks.error(IssueCode::ScanOperatorSpam, start, || {
-                format!("more than {most} operators stand side by side; use spaces or parentheses")
+                format!("more than {most} operators in a row; use spaces or parentheses")
             });
         }
     }
 
     fn slash(&mut self) {
         let is_division = match self.before {
-            // Attack: after `let a` or `break a` a line ends the statement, and what
-            // looks like a division starts a regular expression.
+            // Attack: after `let a` or `break a` a line ends the statement, and an
+            // apparent division starts a regular expression.
             Before::Value if self.has_newline && self.may_end => None,
             Before::Value => Some(true),
             Before::Operator
@@ -591,7 +587,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// Notes what stood before a name or a literal.
+    /// Notes the token before a name or a literal.
     fn note_ending(&mut self) {
         self.may_end = matches!(
             self.before,
@@ -760,8 +756,8 @@ fn fence(text: &str) -> Option<usize> {
     (rest.starts_with("```") || rest.starts_with("~~~")).then_some(start)
 }
 
-/// Whether a byte goes on with a name and is nothing else. Without shortcuts: they
-/// would be guessed wrong at every other letter.
+/// Whether a byte can only continue a name. Without shortcuts: they would be guessed
+/// wrong at every other letter.
 fn is_plain_in_name(byte: u8) -> bool {
     let is_mark = (byte == b'_') | (byte == b'$') | (byte == b'#');
     byte.is_ascii_alphabetic() | byte.is_ascii_digit() | is_mark

@@ -1,20 +1,20 @@
-//! Who makes a request: everything in front of a route that listens on a socket.
+//! Authentication: every check in front of a route that listens on a socket.
 //!
 //! From the outside in: `Host` and `Origin`, requests of one network address,
 //! authentication, requests of one caller, whose session it is. Each is a plain
-//! decision in a module of its own; only `layer` and `own_session` know about HTTP.
-//! A request that passes carries a `Principal` and no longer carries its token:
-//! nothing behind can pass on what it never had.
+//! decision in a module of its own; only `layer` and `own_session` know about HTTP. A
+//! request that passes carries a `Principal` and no longer carries its token: so no
+//! code behind it can leak the token.
 
-/// Authentication itself: what a credential stands for.
+/// Authentication itself: which principal a credential belongs to.
 mod authenticate;
 /// Reading the one credential of a request.
 pub mod bearer;
 /// Rate limits.
 pub mod bucket;
-/// The time, as tests can hold it still.
+/// The time, which tests can stop.
 pub mod clock;
-/// What browsers are told.
+/// CORS headers for browsers.
 mod cors;
 /// Keys of ours, looked up at every request.
 mod key_lookup;
@@ -26,7 +26,7 @@ pub mod limit;
 pub mod listen;
 /// The token of this machine.
 pub mod local;
-/// Which tokens of an issuer count, and for whom.
+/// Which tokens of an issuer are valid, and for which caller.
 pub mod oauth;
 /// The layer that keeps requests to their own sessions.
 mod own_session;

@@ -1,5 +1,5 @@
-//! How many calls are under way, of each caller and together. A call holds its place
-//! until its answer was sent.
+//! Counts calls in flight, in all and by caller. A call counts until its answer was
+//! sent.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -27,13 +27,13 @@ impl Default for CallCount {
 #[derive(Debug)]
 pub(crate) struct CallSlot {
     calls: CallCount,
-    /// Whose slot it takes; none if it was one too many.
+    /// The caller whose slot it takes; `None` if it was one too many.
     caller: Option<String>,
 }
 
 impl CallSlot {
-    /// Whether its caller had as many under way as may be. Such a call is refused, and
-    /// counts as under way until that is written down.
+    /// Whether its caller had reached its limit. Such a call is refused, and counts as
+    /// in flight until the refusal is recorded.
     pub(crate) fn is_one_too_many(&self) -> bool {
         self.caller.is_none()
     }

@@ -1,9 +1,9 @@
-//! Which era of the protocol a revision belongs to: one rule, for headers, for what a
-//! request says of itself and for what a handshake agreed on.
+//! Which era of the protocol a revision belongs to: one rule for headers, for the
+//! `_meta` of a request and for the revision that a handshake agreed on.
 //!
-//! A revision is a date. From 2026-07-28 on every request stands for itself; before
-//! that there is a handshake and a session. What is not a date is no revision: it
-//! counts as legacy, which asks for a session and so lets in less, and rmcp refuses it.
+//! A revision is a date. From 2026-07-28 on every request is independent; before that
+//! there is a handshake and a session. Anything but a date is no revision: it counts as
+//! legacy, which needs a session and so allows less, and rmcp refuses it.
 
 use axum::http::HeaderMap;
 use rmcp::model::ProtocolVersion;
@@ -16,7 +16,7 @@ pub(crate) const VERSION_HEADER: &str = "mcp-protocol-version";
 pub enum Era {
     /// Up to 2025-11-25: a handshake, then a session.
     Legacy,
-    /// From 2026-07-28: every request stands for itself.
+    /// From 2026-07-28: every request is independent.
     Modern,
 }
 

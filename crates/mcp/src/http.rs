@@ -8,11 +8,11 @@
 mod batch;
 /// Bodies, and rmcp's answers as the specification has them.
 mod body;
-/// How much the transport takes.
+/// The bounds of the transport.
 mod bounds;
 /// Sockets and connections.
 mod connection;
-/// Streams that begin before their answer is there.
+/// Streams that begin before their answer is ready.
 mod early;
 /// The inbox of operators.
 pub mod inbox;
@@ -20,7 +20,7 @@ pub mod inbox;
 mod probe;
 /// Answers a client comes back for.
 mod resume;
-/// What rmcp keeps of sessions.
+/// rmcp's part of sessions.
 mod session;
 /// The route of the protocol.
 mod transport;
@@ -52,7 +52,7 @@ pub use connection::listen;
 pub use session::RmcpSessions;
 pub use transport::{PATH, Transport, router};
 
-/// What a server has routes for.
+/// The routes of a server.
 #[derive(Debug)]
 pub struct Routes {
     /// The protocol's; requests must carry a [`crate::auth::Principal`].
@@ -84,8 +84,8 @@ fn open(door: &Door, bounds: &HttpBounds) -> (Transport, Routes) {
     let of_sessions = door.clone();
     transport.sessions.on_end(move |id| {
         let (door, id) = (of_sessions.clone(), id.to_owned());
-        // What was approved for this session no longer counts. Should that not be
-        // written, the id is gone all the same, and the session cannot be used.
+        // Approvals for this session end with it. If that cannot be written, the id is
+        // gone all the same, and no request can use the session.
         tokio::task::spawn_blocking(move || door.engine().approvals().end_session(&id));
     });
     let probes = Router::new()
@@ -126,8 +126,8 @@ async fn run(
 }
 
 /// Authentication around every route, for `serve`, with the inbox and the metrics of
-/// operators beside the protocol. What is at none of these addresses is the page's for
-/// people, which has a front door of its own; without a page it is nothing.
+/// operators beside the protocol. Every other address belongs to the page for people,
+/// which has checks of its own; without a page it is not found.
 pub fn guarded(
     auth: Arc<Auth>,
     door: &Door,
@@ -159,13 +159,13 @@ pub fn guarded(
     }
 }
 
-/// What is here, for a browser or a client with the wrong address.
+/// A pointer for a browser or a client with the wrong address.
 async fn front() -> Json<Value> {
     Json(json!({"name": "ringfence", "mcp": PATH, "health": ["/healthz", "/readyz"]}))
 }
 
 async fn not_found() -> Response {
-    let message = format!("nothing is at this address; MCP is at `{PATH}`");
+    let message = format!("there is nothing at this address; MCP is at `{PATH}`");
     body::refusal(StatusCode::NOT_FOUND, TRANSPORT, &message, &Value::Null)
 }
 

@@ -1,15 +1,15 @@
 //! Errors of JSON-RPC that the transports write themselves, because rmcp never sees
-//! what they are about.
+//! those messages.
 
 use serde_json::{Value, json};
 
-/// This is not JSON.
+/// The body is not JSON.
 const PARSE: i64 = -32700;
-/// This is not a message.
+/// The JSON is not a message.
 pub(crate) const INVALID: i64 = -32600;
-/// Ours: the transport says no.
+/// Ours: the transport refuses.
 pub(crate) const TRANSPORT: i64 = -32000;
-/// What clients know an unknown session by.
+/// The code by which clients recognise an unknown session.
 pub(crate) const NO_SESSION: i64 = -32001;
 /// Headers contradict each other or the body.
 pub(crate) const HEADER_MISMATCH: i64 = -32020;

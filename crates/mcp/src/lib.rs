@@ -1,5 +1,5 @@
-//! The MCP door: translates what clients say into calls of the engine and back.
-//! It never decides.
+//! The MCP server: translates requests of clients into calls of the engine, and results
+//! back. It never decides.
 //!
 //! A [`Door`] is one engine behind both transports, [`http`] and [`stdio`]. Both
 //! eras of the protocol run through the same [`protocol::server::McpServer`].
@@ -16,11 +16,11 @@ pub mod http;
 mod jsonrpc;
 /// The bounds that are not settings.
 pub mod limit;
-/// What Prometheus sees.
+/// Metrics for Prometheus.
 pub mod metrics;
-/// What clients ask for, whatever the transport.
+/// The methods of the protocol, for both transports.
 pub mod protocol;
-/// Settings that take a restart.
+/// Settings that need a restart.
 pub mod restart;
 /// The transport over standard input and output.
 pub mod stdio;

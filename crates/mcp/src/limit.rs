@@ -13,8 +13,8 @@ model::limits! {
     HEADERS_MAX: usize = 64;
     /// Bytes of the head of one request.
     HEAD_BYTES_MAX: usize = 32 << 10;
-    /// Bytes the server keeps of what a connection sends and is sent, besides answers. More
-    /// than a head may have, which is looked at once it is there.
+    /// Bytes of buffers of one connection, without answers. More than a head may have,
+    /// because a head is checked once it is complete.
     CONNECTION_BYTES_MAX: usize = 64 << 10;
     /// Seconds a connection may take to send the head of its next request.
     HEAD_SECONDS_MAX: u64 = 60;
@@ -22,9 +22,9 @@ model::limits! {
     BODY_SECONDS_MAX: u64 = 30;
     /// Seconds the other side of a connection may take to read a piece of an answer.
     WRITE_SECONDS_MAX: u64 = 60;
-    /// Bytes of such a piece. All that is there to be read is one too.
+    /// Bytes of such a piece. A shorter rest counts as a piece too.
     WRITE_PIECE_BYTES: usize = 64 << 10;
-    /// Bytes the kernel is asked to keep of what a connection has not read.
+    /// Bytes of the kernel's send buffer of a connection.
     WRITE_KEPT_BYTES_MAX: usize = 128 << 10;
     /// Seconds a session may be idle.
     SESSION_IDLE_SECONDS_MAX: u64 = 600;
@@ -49,7 +49,7 @@ model::limits! {
     UNSENT_BYTES_MAX: usize = 256 << 20;
     /// Bytes of answers after which freed memory goes back to the system.
     GIVE_BACK_BYTES: usize = 8 << 20;
-    /// The same once no answer waits any more: nothing comes later that would give it back.
+    /// The same once no answer waits any more: no later answer would trigger it.
     GIVE_BACK_LAST_BYTES: usize = 256 << 10;
     /// Milliseconds between two times that memory goes back.
     GIVE_BACK_EVERY_MS: u64 = 1_000;
@@ -78,7 +78,7 @@ model::limits! {
     PROGRESS_FIRST_MS: u64 = 1_000;
     /// Milliseconds between two signs of life of a call.
     PROGRESS_EVERY_MS: u64 = 5_000;
-    /// Milliseconds between two messages of progress, whatever there is to say.
+    /// Milliseconds between two progress messages, at least.
     PROGRESS_GAP_MS: u64 = 100;
     /// Sentences of a call that wait for a slow client; of more, the oldest are dropped.
     PROGRESS_KEPT_MAX: usize = 16;

@@ -1,5 +1,5 @@
-//! What an operator's Prometheus sees of the calls. Tool names come from
-//! documents, never from callers, and the number of series has a bound.
+//! Metrics of calls, for Prometheus. Tool names come from documents, never from
+//! callers, and the number of series has a bound.
 
 mod load;
 
@@ -23,7 +23,7 @@ use load::LoadGauges;
 const TOOLS_MAX: usize = 1_000;
 /// The tool of a call that found none, or one tool too many.
 const OTHER: &str = "other";
-/// What the text is.
+/// The content type of the page.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Counts calls. Cheap to clone; all clones count together.

@@ -1,11 +1,11 @@
-//! The protocol, whatever the transport: the methods clients call and what they are
-//! told. Transports are in `http` and `stdio`; decisions are the engine's.
+//! The protocol, independent of the transport: methods and replies. Transports are in
+//! `http` and `stdio`; decisions are the engine's.
 
 /// One engine behind both transports.
 pub(crate) mod door;
 /// Asking the person at the client.
 pub(crate) mod elicit;
-/// What a model is told before its first call.
+/// Instructions for the model before its first call.
 mod instruction;
 /// Prompts and resources as clients see them.
 mod item;

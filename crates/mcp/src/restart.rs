@@ -11,11 +11,11 @@ use model::config::{Config, ServeConfig};
 
 use crate::limit;
 
-/// What a server was started with, and will keep.
+/// The settings a server was started with and keeps.
 #[derive(Clone, Debug)]
 pub struct StartupSettings {
     config: Config,
-    /// Whether the address was given besides the settings, which then do not matter.
+    /// Whether a flag gave the address, so that the setting has no effect.
     listen_is_given: bool,
 }
 
@@ -29,7 +29,7 @@ impl StartupSettings {
         }
     }
 
-    /// The settings that are not what the server was started with.
+    /// The settings that differ from those at the start.
     #[must_use]
     pub fn differs(&self, now: &Config) -> Vec<&'static str> {
         let mut names = serve_differs(&self.config.serve, &now.serve);
@@ -124,10 +124,10 @@ pub async fn watch(engine: Arc<Engine>, started: StartupSettings, alarm: Alarm) 
 
 fn sentence(names: &[&str]) -> String {
     if names.is_empty() {
-        return "the settings are again those this server was started with".to_owned();
+        return "the settings are again those that this server started with".to_owned();
     }
     format!(
-        "these settings changed and hold only after a restart of this server: {}",
+        "these settings changed and take effect only after a restart of this server: {}",
         names.join(", ")
     )
 }

@@ -36,6 +36,7 @@ pub async fn serve_pipes(
     let config = door.engine().registry().current();
     let line_bytes_max = config.config.serve.body_bytes_max;
     let line_bytes_max = usize::try_from(line_bytes_max).unwrap_or(usize::MAX);
+    // The snapshot would otherwise live as long as the server.
     drop(config);
     let write = WriteTimeout::new(write, Duration::from_secs(limit::WRITE_SECONDS_MAX));
     let timed_out = write.timed_out();
@@ -65,13 +66,15 @@ pub async fn serve_pipes(
         tokio::select! {
             _ = running.waiting() => {}
             () = shutdown.hard.cancelled() => door.inner.stop.cancel(),
-            // Answers would pile up for as long as the client goes on asking.
+            // Answers would pile up as long as the client keeps asking.
             () = timed_out.cancelled() => door.inner.stop.cancel(),
         }
     }
     ended.cancel();
+    // The client is gone, so there is nothing left to drain.
     ending.abort();
     let bound = Duration::from_secs(limit::SHUTDOWN_CLOSE_SECONDS);
+    // Cancelled calls still close their audit rows.
     let _ = timeout(bound, door.inner.calls.quiet()).await;
     let _ = watching.await;
     let over = move || {
@@ -79,6 +82,8 @@ pub async fn serve_pipes(
             .approvals()
             .end_session(&door.inner.pipe_session)
     };
+    // If this fails, the session's approvals still expire, and no later process has its
+    // name.
     let _ = tokio::task::spawn_blocking(over).await;
 }
 

@@ -81,7 +81,7 @@ impl Unsent {
         Some(share)
     }
 
-    /// A share of nothing, for what is not known yet.
+    /// An empty share, for an answer whose size is not known yet.
     pub(crate) fn empty(&self, caller: &str) -> UnsentShare {
         UnsentShare {
             unsent: self.clone(),
@@ -106,6 +106,8 @@ impl Unsent {
         };
         let unsent = self.clone();
         runtime.spawn(async move {
+            // Giving memory back walks the whole heap, so several answers share one
+            // walk.
             tokio::time::sleep(Duration::from_millis(limit::GIVE_BACK_EVERY_MS)).await;
             {
                 let mut waiting = unsent.lock();
@@ -170,8 +172,8 @@ impl Drop for UnsentShare {
     }
 }
 
-/// What an answer holds until it was sent: the slot of its call, and its bytes. The
-/// transport makes one for each request; the server puts in what it has.
+/// The resources an answer holds until it was sent: the slot of its call, and its
+/// bytes. The transport makes one for each request; the server fills it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReplyHold {
     held: Arc<Mutex<Held>>,
@@ -186,14 +188,14 @@ struct Held {
 }
 
 impl ReplyHold {
-    /// Holds both until the answer was sent or its reader is gone.
+    /// Holds both until the answer was sent or the client disconnected.
     pub(crate) fn put(&self, slot: CallSlot, share: Option<UnsentShare>) {
         let mut held = self.lock();
         held.slot = Some(slot);
         held.share = share;
     }
 
-    /// Holds what the answer to one message of a batch holds.
+    /// Also holds the resources of one message of a batch.
     pub(crate) fn add(&self, part: ReplyHold) {
         self.lock().parts.push(part);
     }
@@ -223,8 +225,8 @@ impl ReplyHold {
     }
 }
 
-/// About how many bytes a value takes as JSON. What it really takes is counted when it
-/// is written.
+/// About how many bytes a value takes as JSON. The exact size is counted when it is
+/// written.
 pub(crate) fn weight(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_goes_back_after_much_and_after_the_last() {
+    fn memory_is_returned_after_many_bytes_and_after_the_last_answer() {
         let mut waiting = Waiting {
             freed: limit::GIVE_BACK_LAST_BYTES,
             together: 1,

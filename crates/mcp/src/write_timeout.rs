@@ -1,8 +1,8 @@
 //! A stream with a write timeout: peers that read too slowly are dropped.
 //!
-//! What cannot be written waits in our memory and keeps its connection's place. The
-//! timer starts again whenever everything was written, or a good piece of it, so it
-//! bounds how slowly a peer may read, and not how long a stream may last.
+//! Unwritten bytes wait in our memory and keep their connection's place. The timer
+//! starts again whenever everything was written, or a good piece of it, so it bounds
+//! how slowly a peer may read, and not how long a stream may last.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -44,7 +44,7 @@ impl<S> WriteTimeout<S> {
         self.timed_out.clone()
     }
 
-    /// Counts what was written.
+    /// Counts written bytes.
     fn count(&mut self, written: &io::Result<usize>) {
         self.taken = self.taken.saturating_add(*written.as_ref().unwrap_or(&0));
         if self.taken >= limit::WRITE_PIECE_BYTES {

@@ -1,8 +1,8 @@
-//! Who calls, and through which door.
+//! The caller of a tool, and the door it uses.
 
 use serde::{Deserialize, Serialize};
 
-/// Who asks for a call.
+/// The caller of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
     /// The name rules and the audit know the caller by.
@@ -21,7 +21,7 @@ impl Caller {
         }
     }
 
-    /// Someone a door has made sure of.
+    /// A caller that a door authenticated.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Caller {
         Caller {
@@ -31,16 +31,15 @@ impl Caller {
     }
 }
 
-/// What the names of an issuer's subjects begin with. No key can have such a name.
+/// The prefix of the names of an issuer's subjects. No key can have such a name.
 pub const SUBJECT_PREFIX: &str = "oauth:";
 
-/// A name as it is looked up. Names of our own keys are the same in large and small
-/// letters, and have no letters but ASCII's. An issuer's subjects are the issuer's:
-/// `KIM` and `kim` may be two people, so they stay as they are to the letter.
+/// A name as it is looked up. Names of our own keys are ASCII and case-insensitive.
+/// Names of an issuer's subjects are case-sensitive: `KIM` and `kim` may be two people.
 #[must_use]
 pub fn folded(name: &str) -> String {
     match name.get(..SUBJECT_PREFIX.len()) {
-        // The prefix is ours, however an operator writes it.
+        // The prefix is ours, so its case does not matter.
         Some(head) if head.eq_ignore_ascii_case(SUBJECT_PREFIX) => {
             let subject = name.get(SUBJECT_PREFIX.len()..).unwrap_or_default();
             format!("{SUBJECT_PREFIX}{subject}")
@@ -60,12 +59,11 @@ pub fn is_same(one: &str, other: &str) -> bool {
 pub enum CallerKind {
     /// The owner: whatever can read and write the home folder.
     Owner,
-    /// A door made sure of the name.
+    /// A door authenticated the name.
     Named,
 }
 
-/// The door a call came in by. What differs by door is a branch of the call's
-/// path, nowhere else.
+/// The door of a call. Only the path of a call branches by door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {

@@ -20,9 +20,8 @@ pub fn to_bytes(value: &Value) -> Result<Vec<u8>, CanonicalError> {
 }
 
 /// Appends the canonical bytes of a value. The same bytes as [`to_bytes`], several
-/// times faster: keys are sorted where they stand and whole numbers are written as
-/// they are. What is left, fractions and numbers no double keeps exact, takes the
-/// slow way.
+/// times faster: keys are sorted where they stand and whole numbers are written as they
+/// are. Fractions and numbers that no double keeps exact take the slow way.
 pub fn write(value: &Value, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
     match value {
         Value::Null => out.extend_from_slice(b"null"),

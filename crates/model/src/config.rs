@@ -1,4 +1,4 @@
-//! The operator's file, `ringfence.toml`: as it is written, and as it is meant.
+//! The operator's file, `ringfence.toml`: reading it, and the settings it means.
 //!
 //! Unknown keys are errors that name the nearest key. A file that does not load
 //! changes nothing: the caller keeps what it had, and says so.
@@ -55,7 +55,7 @@ pub use store::{STORE_PASSWORD, StoreConfig};
 pub use studio::{CodePrinting, StudioConfig, StudioOauth};
 pub use toolbox::{ToolboxCategory, ToolboxConfig};
 
-/// What the operator set.
+/// The operator's settings.
 ///
 /// Defaults ([`Config::closed`]): the closed baseline, no profiles, and the
 /// standard of each part.
@@ -69,24 +69,24 @@ pub struct Config {
     pub profile: Option<String>,
     /// Which tools are exposed.
     pub exposure: Exposure,
-    /// Names that may be named before they are there.
+    /// Names that settings may use before they exist.
     pub expected: ExpectedNames,
     /// Who may use what.
     pub access: Access,
-    /// What is decided about calls.
+    /// Rules about calls.
     pub rules: Rules,
-    /// A file of rules or settings that is tried beside these and decides nothing;
-    /// a relative one is under the home folder.
+    /// A file of rules or settings that is evaluated in shadow and decides nothing; a
+    /// relative one is under the home folder.
     pub shadow: Option<String>,
-    /// How many calls.
+    /// Rate limits.
     pub limits: Vec<RateLimit>,
-    /// What a call costs of a day's units.
+    /// The price of a call, in units of a day.
     pub costs: Costs,
-    /// What callers earn and lose.
+    /// Trust levels that callers earn and lose.
     pub trust: TrustConfig,
-    /// How calls that are made together run.
+    /// How calls of one batch run.
     pub calls: CallsConfig,
-    /// What is written down, and how surely.
+    /// Audit records, and when they are on the disk.
     pub audit: AuditConfig,
     /// Where decisions are kept.
     pub store: StoreConfig,
@@ -94,17 +94,17 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     /// Scripts that call tools.
     pub codecall: CodecallConfig,
-    /// Lists that tell a little first and more when asked.
+    /// Progressive tool listing.
     pub progressive: ProgressiveConfig,
     /// Where tools find files.
     pub files: FilesConfig,
-    /// Whom `fetch` believes.
+    /// Certificates that `fetch` trusts.
     pub network: NetworkConfig,
-    /// Where the server listens, and how much it takes.
+    /// Where the server listens, and its bounds.
     pub serve: ServeConfig,
     /// How people are asked.
     pub approvals: ApprovalsConfig,
-    /// Whose tokens the server takes.
+    /// The issuer whose tokens the server accepts.
     pub oauth: Option<OauthConfig>,
     /// The page for people.
     pub studio: StudioConfig,
@@ -116,17 +116,16 @@ pub struct Config {
     pub connections: Vec<ConnectionConfig>,
     /// Native tools that run programs.
     pub toolbox: ToolboxConfig,
-    /// Settings that still count under an old name: a sentence for the operator each.
+    /// Settings that were read under an old name: one sentence for the operator each.
     pub outdated: Vec<String>,
 }
 
-/// How calls that are made together run.
+/// How calls of one batch run.
 ///
-/// Defaults: what only reads runs at the same time, everything else one after
-/// the other.
+/// Defaults: reads run at the same time, everything else one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallsConfig {
-    /// Everything at the same time, in whatever order that turns out to be.
+    /// Whether all calls run at the same time, in no fixed order.
     pub concurrent: bool,
 }
 
@@ -143,7 +142,7 @@ pub struct FilesConfig {
     pub bytes_max: u64,
 }
 
-/// Whom `fetch` believes, and which names may lead inside.
+/// Certificates that `fetch` trusts, and which names may lead inside.
 ///
 /// Defaults: the certificate authorities of the system; no name leads inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -194,7 +193,7 @@ impl Config {
         }
     }
 
-    /// The ground every tool stands on.
+    /// The baseline of every tool: the operator's, with the profile in force.
     pub fn ground(&self) -> Result<Baseline, PolicyConflict> {
         policy::ground(&self.baseline, &self.profiles, self.profile.as_deref())
     }
@@ -380,7 +379,7 @@ impl ConfigFile {
     }
 }
 
-/// Lists in the baseline replace the defaults: a list that is set is meant whole.
+/// Lists in the baseline replace the defaults; they do not add to them.
 fn over_closed(layer: Profile) -> Baseline {
     let closed = Baseline::closed();
     let or = |given: BTreeSet<String>, default| match given.is_empty() {
@@ -537,8 +536,8 @@ impl Faults<'_> {
         hosts
     }
 
-    /// Names, not addresses: an address leads where it says, and a star to whatever
-    /// its owner likes.
+    /// Names only. An address needs no exception, and a `*` would cover names that
+    /// others control.
     fn private_hosts(&mut self, raw_hosts: &[toml::Spanned<String>]) -> Vec<HostPattern> {
         let hosts = self.hosts(raw_hosts);
         for (raw_host, host) in raw_hosts.iter().zip(&hosts) {
@@ -573,7 +572,7 @@ impl Faults<'_> {
         found
     }
 
-    /// Sets what the file names; leaves it where the file is silent.
+    /// Sets a word if the file has it.
     fn set_word<T: Word>(&mut self, name: &str, word: Option<toml::Spanned<String>>, into: &mut T) {
         if let Some(known) = self.read_word(name, word.as_ref()) {
             *into = known;

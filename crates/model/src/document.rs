@@ -14,15 +14,15 @@ use crate::document::json::{JsonKind, Lines, Node};
 use crate::document::safety::Safety;
 use crate::limits;
 
-/// What a document says for code mode.
+/// A document's settings for code mode.
 pub mod codecall;
-/// The digest of what a document does.
+/// The digest of a document.
 pub mod digest;
 /// The variables placeholders are filled from.
 pub mod environment;
 /// Examples of calls.
 pub mod example;
-/// What is wrong with a document, and where.
+/// Findings about a document, with places.
 pub mod finding;
 mod invariant;
 /// JSON with places.
@@ -34,7 +34,7 @@ pub mod params;
 /// `${NAME}` in static variables.
 pub mod placeholder;
 mod read;
-/// Texts a document ships besides its code.
+/// Texts a document ships beside its code.
 pub mod resource;
 /// The block `toolSafety` of a document.
 pub mod safety;
@@ -260,8 +260,8 @@ impl Document {
         }
     }
 
-    /// Gives the document another name, in the text too. What the name is good for is
-    /// for the reader of the text to say again.
+    /// Gives the document another name, in the text too. The new name is validated when
+    /// the text is read again.
     pub fn set_name(&mut self, name: impl Into<String>) {
         let name = name.into();
         self.tree.set("name", JsonKind::String(name.clone()));
@@ -299,7 +299,7 @@ pub struct File {
     pub items: Vec<ParsedDocument>,
 }
 
-/// What a file held.
+/// The content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileShape {
     /// One document.
@@ -310,7 +310,7 @@ pub enum FileShape {
     Unreadable,
 }
 
-/// One document of a file, or what stands in its way.
+/// One document of a file, or why it cannot be used.
 #[derive(Clone, Debug)]
 pub struct ParsedDocument {
     /// Its name, if it has one, even if the rest cannot be used.
@@ -396,8 +396,8 @@ fn item(tree: Node, mut findings: Vec<Finding>, lines: &Lines<'_>) -> ParsedDocu
             let span = tree.locate(&finding.pointer);
             finding.place(span, lines)
         };
-        // A field that could not be read stands in as empty; what that would
-        // break is no news.
+        // An unreadable field counts as empty here, so findings that follow from that
+        // are dropped.
         let news = |finding: &Finding| {
             findings
                 .iter()

@@ -1,5 +1,5 @@
-//! Who may do what: the rights of callers, the operator's rules, approvals, consent
-//! and trust. Pure decisions; what was counted or answered comes in as an argument.
+//! Who may do what: the rights of callers, the operator's rules, approvals, consent and
+//! trust. Pure decisions; counts and answers are arguments.
 
 /// The rights of callers: levels, groups, quotas.
 pub mod access;

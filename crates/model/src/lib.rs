@@ -1,13 +1,13 @@
 //! The words of Ringfence: the tool document, its validation, policy, risk,
 //! masking, and the names of everything that can be refused.
 //!
-//! Invariant 1: nothing here reads a file, a clock, a variable or the network.
-//! What such things say comes in as an argument, so that every answer can be
-//! asked for again and comes out the same.
+//! Invariant 1: nothing here reads a file, a clock, a variable or the network. Their
+//! values are arguments, so that every answer can be asked for again and comes out the
+//! same.
 //!
 //! The rooms, from the ground up: each uses only those above it in this list.
 
-/// Who asks, and through which door.
+/// The caller of a tool, and its door.
 pub mod caller;
 /// One spelling for every JSON value, so that it can be hashed.
 pub mod canonical;
@@ -39,7 +39,7 @@ pub mod document;
 /// The record of a call: its outcome, its audit row, and the masking of both.
 pub mod record;
 
-/// What a call may do, and how much harm that can be.
+/// The policy of a call, and its risk.
 pub mod policy;
 
 /// Who may do what: callers' rights, rules, approvals, trust.
@@ -48,7 +48,7 @@ pub mod govern;
 /// `ringfence.toml`.
 pub mod config;
 
-/// What a SQL statement does.
+/// The classes of SQL statements.
 pub mod sql;
 
 pub use document::Document;

@@ -172,9 +172,9 @@ limits! {
     DESCRIBE_NAMES_MAX: usize = 50;
     /// Examples in the description of a tool.
     DESCRIBE_EXAMPLES_MAX: usize = 5;
-    /// What a document says it gives back, in bytes.
+    /// The schema of a tool's result, in bytes.
     OUTPUT_SCHEMA_BYTES_MAX: usize = 8 << 10;
-    /// What a document says it gives back, in levels of JSON.
+    /// The schema of a tool's result, in levels of JSON.
     OUTPUT_SCHEMA_DEPTH_MAX: usize = 32;
     /// An example of a tool's author, in characters.
     EXAMPLE_CHARS_MAX: usize = 4_096;
@@ -182,7 +182,7 @@ limits! {
     LIST_TOKENS_MAX: usize = 3_000;
     /// Tokens of all cards and resources one caller has loaded.
     LOADED_TOKENS_MAX: usize = 15_000;
-    /// Callers of whom it is remembered what they loaded.
+    /// Callers whose loaded tools are remembered.
     PROGRESSIVE_CALLERS_MAX: usize = 1_024;
     /// Resources of one document.
     RESOURCES_MAX: usize = 16;
@@ -196,7 +196,7 @@ limits! {
     SERVE_SESSIONS_DEFAULT: u64 = 1_024;
     /// Sessions of one caller at one time unless the operator says otherwise.
     SERVE_SESSIONS_PER_CALLER_DEFAULT: u64 = 128;
-    /// Streams that wait for news at one time unless the operator says otherwise.
+    /// Streams that wait for changes at one time unless the operator says otherwise.
     SERVE_LISTENERS_DEFAULT: u64 = 256;
     /// Calls of one caller at one time unless the operator says otherwise.
     SERVE_CALLS_PER_CALLER_DEFAULT: u64 = 64;
@@ -220,11 +220,11 @@ limits! {
     APPROVAL_EXPIRE_SECONDS_DEFAULT: u64 = 600;
     /// Seconds an operator may give a person.
     APPROVAL_SECONDS_MAX: u64 = 86_400;
-    /// Seconds an approval of the same arguments counts.
+    /// Seconds an approval of the same arguments is valid.
     APPROVAL_SAME_ARGUMENTS_SECONDS: u64 = 3_600;
-    /// Seconds an approval of a session counts at most.
+    /// Seconds an approval of a session is valid at most.
     APPROVAL_SESSION_SECONDS: u64 = 86_400;
-    /// Seconds an approval until the tool changes counts at most.
+    /// Seconds an approval until the tool changes is valid at most.
     APPROVAL_UNTIL_CHANGED_SECONDS: u64 = 30 * 86_400;
     /// Questions of one caller that may wait for an answer.
     APPROVALS_PENDING_PER_CALLER_MAX: u64 = 64;
@@ -245,7 +245,7 @@ limits! {
     APPROVAL_READ_CHARS_PER_SECOND: u64 = 500;
     /// Milliseconds after which an answer is never too fast, however long the question.
     APPROVAL_READ_MS_MAX: u64 = 3_000;
-    /// Characters of why a question is asked.
+    /// Characters of the reason for a question.
     APPROVAL_WHY_CHARS_MAX: usize = 600;
     /// Characters of the arguments a question shows; the middle is left out.
     APPROVAL_ARGUMENTS_CHARS_MAX: usize = 400;
@@ -258,11 +258,11 @@ limits! {
     APPROVALS_WAITING_BYTES_MAX: u64 = 128 * 1024 * 1024;
     /// Characters of a question in words.
     APPROVAL_PROMPT_CHARS_MAX: usize = 2_000;
-    /// Reasons of a badge a question keeps.
+    /// Reasons of a risk level that a question keeps.
     APPROVAL_REASONS_MAX: usize = 16;
-    /// Characters of what a person adds to an answer.
+    /// Characters of a person's note to an answer.
     APPROVAL_NOTE_CHARS_MAX: usize = 500;
-    /// Bytes of what is kept of a script that waits for a person.
+    /// Bytes of the journal of a script that waits for a person.
     SCRIPT_JOURNAL_BYTES_MAX: usize = 4 << 20;
     /// Scripts of one caller that may wait for a person.
     SCRIPT_JOURNALS_PER_CALLER_MAX: i64 = 64;
@@ -282,7 +282,7 @@ limits! {
     SCRIPT_WAIT_MS_MAX: u64 = 10_000;
     /// Characters of the message of a failed tool, as its script reads it.
     SCRIPT_MESSAGE_CHARS_MAX: usize = 1_000;
-    /// Characters of what a tool says about wrong arguments, as its script reads it.
+    /// Characters of a tool's message about wrong arguments, as its script reads it.
     SCRIPT_VALIDATION_CHARS_MAX: usize = 200;
     /// A rule's condition, in bytes.
     CONDITION_BYTES_MAX: usize = 4_096;
@@ -302,7 +302,7 @@ limits! {
     RULES_MAX: usize = 1_000;
     /// Names on one list of a rule.
     RULE_LIST_MAX: usize = 256;
-    /// Names of one kind that settings may expect before they are there.
+    /// Names of one kind that settings may use before they exist.
     EXPECTED_NAMES_MAX: usize = 256;
     /// Action types an operator may register.
     ACTIONS_CUSTOM_MAX: usize = 256;
@@ -324,23 +324,23 @@ limits! {
     DENIALS_IN_ALL_MAX: u32 = 20;
     /// Records trust looks back on for one caller.
     TRUST_RECORDS_MAX: usize = 10_000;
-    /// Errors and denials it looks back on besides, where these are older.
+    /// Older errors and denials that trust looks back on as well.
     TRUST_OLDER_ERRORS_MAX: usize = 1_000;
-    /// What people said that is kept about one caller.
+    /// Ratings kept about one caller.
     TRUST_FEEDBACK_MAX: usize = 1_000;
     /// Calls of one caller after which trust is recomputed.
     TRUST_CALLS: u64 = 20;
-    /// As many calls one that went wrong counts for in that.
+    /// The weight of a failed call in that count.
     TRUST_CALLS_OF_AN_ERROR: u64 = 10;
     /// Seconds after which trust is recomputed before a call.
     TRUST_SECONDS: u64 = 3_600;
     /// Days of absence for which trust is recomputed, one by one.
     TRUST_ABSENT_DAYS_MAX: u32 = 400;
-    /// Days a question whether to raise a level waits, and a no to it counts.
+    /// Days a question about raising a level waits, and a no to it is valid.
     TRUST_QUESTION_DAYS: u32 = 30;
-    /// Callers of whom something is remembered.
+    /// Callers with a record.
     CALLERS_MAX: u64 = 10_000;
-    /// Calls that may be made together.
+    /// Calls of one batch.
     CALLS_TOGETHER_MAX: usize = 64;
     /// Of these, calls that run at one time.
     CALLS_AT_ONCE_MAX: usize = 8;

@@ -1,10 +1,10 @@
 //! "Did you mean": the known name closest to an unknown one.
 
-/// The closest of `known` to `unknown`, if any is close enough to be a slip.
+/// The closest of `known` to `unknown`, if any is close enough to be a typing error.
 #[must_use]
 pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A very long name cannot be a slip of a short one, and the comparison is
-    // quadratic in its length.
+    // A very long name cannot be a mistyped short one, and the comparison is quadratic
+    // in its length.
     if unknown.chars().count() > 64 {
         return None;
     }
@@ -51,7 +51,7 @@ pub fn nearest_pattern<'a>(
     }
 }
 
-/// Case and separators are the commonest slips: `network_mode`, `NetworkMode`.
+/// Case and separators are the commonest errors: `network_mode`, `NetworkMode`.
 fn fold(name: &str) -> String {
     name.chars()
         .filter(|c| !matches!(c, '_' | '-' | ' '))
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_recognised() {
+    fn typing_errors_are_recognised() {
         check("networkmode", Some("networkMode"));
         check("network_mode", Some("networkMode"));
         check("netwrokMode", Some("networkMode"));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_in_patterns_are_recognised() {
+    fn typing_errors_in_patterns_are_recognised() {
         let known = ["deleteFile", "readTextFile", "web.fetch"];
         let near = |pattern: &str| nearest_pattern(pattern, known);
         assert_eq!(near("delte*").as_deref(), Some("delete*"));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_not() {
+    fn unrelated_names_are_not_suggested() {
         check("colour", None);
         check("", None);
         assert_eq!(nearest("d", ["a", "b"]), None);

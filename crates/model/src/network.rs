@@ -1,9 +1,9 @@
-//! Hosts and addresses: what a name or a number leads to, by its spelling alone.
-//! Looking one up and connecting to it is the business of `host`.
+//! Hosts and addresses, classified by spelling alone. `host` resolves names and
+//! connects.
 
-/// What an address stands for.
+/// Classes of addresses.
 pub mod address;
 /// Patterns of hosts, in one spelling.
 pub mod host_pattern;
-/// The names a web server goes by, and the pages that may call it.
+/// The host names of a server, and the origins that may call it.
 pub mod web;

@@ -2,8 +2,7 @@
 //! policy of one call.
 //!
 //! Resolution is a pure function of the settings and the document. It is done again
-//! whenever either changed, so whatever a person changes is in force at the next
-//! call.
+//! whenever either changed, so a change is in force at the next call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,14 +20,14 @@ use crate::text::elided;
 pub mod assessment;
 /// Exactly what one call may use.
 pub mod grant;
-/// What callers and rules leave of the hosts.
+/// Host bounds from callers and rules.
 pub mod host_bound;
-/// The badge and its reasons.
+/// The risk level and its reasons.
 pub mod risk;
-/// The record of what a call is held to.
+/// The record of a call's policy.
 pub mod safety;
 
-/// What the operator sets for every tool.
+/// The operator's settings for every tool.
 ///
 /// Defaults ([`Baseline::closed`]): network blocked, no hosts, no files, the
 /// pure-compute Java packages allowed and the dangerous classes denied (both only
@@ -56,7 +55,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// The baseline when the operator says nothing: closed.
+    /// The default baseline: closed.
     #[must_use]
     pub fn closed() -> Baseline {
         let set = |names: &[&str]| {
@@ -101,13 +100,13 @@ impl Baseline {
 pub struct Profile {
     /// The profile this one starts from.
     pub extends: Option<String>,
-    /// Classes allowed besides.
+    /// More allowed classes.
     pub allow_classes: BTreeSet<String>,
-    /// Classes denied besides.
+    /// More denied classes.
     pub deny_classes: BTreeSet<String>,
     /// What `fetch` may reach.
     pub network: Option<NetworkMode>,
-    /// Hosts besides.
+    /// More hosts.
     pub hosts: Vec<HostPattern>,
     /// Whether files can be read.
     pub file_read: Option<bool>,
@@ -127,7 +126,7 @@ pub type Classes = Arc<BTreeSet<String>>;
 /// Profiles by name.
 pub type Profiles = BTreeMap<String, Profile>;
 
-/// What one call is held to.
+/// The policy of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectivePolicy {
     /// Classes allowed.
@@ -138,7 +137,7 @@ pub struct EffectivePolicy {
     pub network: NetworkMode,
     /// The hosts of mode `allowlist`; empty in every other mode.
     pub hosts: Vec<HostPattern>,
-    /// What the operator leaves of them, or of whatever the mode reaches.
+    /// The operator's bounds on them, or on whatever the mode reaches.
     pub bounds: HostBounds,
     /// Whether files can be read.
     pub file_read: bool,
@@ -195,7 +194,7 @@ pub enum PolicyConflict {
         /// Where the chain starts.
         name: String,
     },
-    /// A host that is none.
+    /// A host pattern that is not valid.
     #[error("{message}")]
     HostPattern {
         /// Which of the document's hosts.
@@ -254,8 +253,8 @@ impl PolicyConflict {
     }
 }
 
-/// The baseline with a profile on top: what the operator grants before a
-/// document says anything. The risk of a document is measured against this.
+/// The baseline with a profile on top: the operator's grant before any document. The
+/// risk of a document is measured against this.
 pub fn ground(
     baseline: &Baseline,
     profiles: &Profiles,
@@ -265,6 +264,7 @@ pub fn ground(
         return Ok(baseline.clone());
     };
     let mut ground = baseline.clone();
+    // From the base up, so that the named profile has the last word.
     for profile in chain(profiles, first)?.into_iter().rev() {
         Classes::make_mut(&mut ground.allow_classes).extend(profile.allow_classes.iter().cloned());
         Classes::make_mut(&mut ground.deny_classes).extend(profile.deny_classes.iter().cloned());
@@ -307,8 +307,8 @@ fn chain<'a>(profiles: &'a Profiles, first: &str) -> Result<Vec<&'a Profile>, Po
     Ok(chain)
 }
 
-/// The policy of a call: the ground the operator lays and the document's
-/// overrides on it. `ground` comes from [`ground`].
+/// The policy of a call: the operator's ground, and the document's overrides on it.
+/// `ground` comes from [`ground`].
 pub fn resolve(
     ground: &Baseline,
     overrides: &Overrides,
@@ -333,11 +333,15 @@ pub fn resolve(
         &overrides.add_deny_classes,
         &overrides.remove_deny_classes,
     );
+    // Not resolved by an order of the lists: an author who writes both meant something
+    // else.
     let classes: Vec<_> = allow_classes.intersection(&deny_classes).cloned().collect();
     if !classes.is_empty() {
         return Err(PolicyConflict::Overlap { classes });
     }
     let network = overrides.network_mode.unwrap_or(ground.network);
+    // Parsed in every mode: a host that is not valid is an error even where it has no
+    // effect.
     let mut hosts = host_patterns(&overrides.hosts_allow)?;
     match network {
         NetworkMode::Allowlist => merge_hosts(&mut hosts, &ground.hosts),
@@ -356,6 +360,7 @@ pub fn resolve(
             .clone()
             .or_else(|| ground.fs_base_path.clone()),
         destructive: overrides.destructive.unwrap_or(false),
+        // Only the operator sets budgets; a document cannot.
         statements_max: ground.statements_max,
         timeout_ms: ground.timeout_ms,
     })

@@ -1,4 +1,4 @@
-//! Every reason a thing can be refused for, listed once, with a stable code.
+//! Every reason for a refusal, listed once, with a stable code.
 //!
 //! A code never changes its meaning and is never used again for another. The
 //! reference page is generated from here.
@@ -48,7 +48,7 @@ reasons! {
     ApprovalDismissed, "approval.dismissed",
         "The question was put away without an answer. It did not run.";
     ApprovalMalformed, "approval.malformed",
-        "The answer does not fit the question, so it counts as none. It did not run.";
+        "The answer does not fit the question, so it is ignored. It did not run.";
     ApprovalPending, "approval.pending",
         "A person must approve the call and has not answered yet. It did not run; once it is approved, the same call runs.";
     ApprovalStale, "approval.stale",
@@ -58,11 +58,11 @@ reasons! {
     ApprovalTimedOut, "approval.timed_out",
         "A person was asked in their client and did not answer in time. It did not run; it can still be approved in the inbox.";
     ApprovalTooMany, "approval.too_many",
-        "More questions wait for an answer than may, of this caller or in all. It did not run; have some answered first.";
+        "The limit of open questions is reached, for this caller or in all. It did not run; some must be answered first.";
     ApprovalUnavailable, "approval.unavailable",
-        "A person must agree before this call runs, and the question could not be written down. It did not run.";
+        "A person must agree before this call runs, and the question could not be stored. It did not run.";
     ApprovalUsed, "approval.used",
-        "An approval counts once, and another call with the same arguments used it. It did not run; repeat the call to ask again.";
+        "The approval was valid once, and another call with the same arguments used it. It did not run; repeat the call to ask again.";
     ArgumentMissing, "argument.missing",
         "A required argument is absent or null. Give it.";
     ArgumentsNotAnObject, "argument.not_an_object",
@@ -78,7 +78,7 @@ reasons! {
     ArgumentUnknown, "argument.unknown",
         "The tool declares no argument of that name.";
     AuditUnavailable, "audit.unavailable",
-        "The attempt could not be written down, so it does not count. If the code had not started, it did not run.";
+        "The audit entry could not be written, so the result is withheld. If the code had not started, it did not run.";
     CallBusy, "call.busy",
         "The caller has as many calls under way as `serve.calls_per_caller_max` allows, or left too many bytes of answers unread. It did not run; read the answers, or wait for a call to end.";
     CallCancelled, "call.cancelled",
@@ -88,9 +88,9 @@ reasons! {
     CallerPaused, "caller.paused",
         "The caller was denied too often, or an operator paused it. None of its calls run until a person resumes it with `ringfence callers resume NAME`; trying again does not help.";
     CallerUnavailable, "caller.unavailable",
-        "What is remembered about the caller cannot be read or written just now, so nothing runs. The operator sees why.";
+        "The caller's record cannot be read or written just now, so nothing runs. The operator sees why.";
     ChangesProtected, "changes.protected",
-        "The changes touch what no tool changes in an operator's folder: `.git`, hooks, editor and shell settings. None of them was copied there.";
+        "The changes touch files that no tool may change in an operator's folder: `.git`, hooks, editor and shell settings. None of them was copied there.";
     ChangesStale, "changes.stale",
         "A file was changed in the folder after the changes were made beside it. Nothing was copied; run the tool again.";
     ChangesUnknown, "changes.unknown",
@@ -100,7 +100,7 @@ reasons! {
     ConnectionUnknown, "connection.unknown",
         "There is no connection of that name and kind for this caller.";
     ConsentRequired, "consent.required",
-        "The owner has not agreed to what this tool reaches for. Nothing ran; run `ringfence test` at a terminal, or with `--yes`.";
+        "The owner has not granted the access that this tool needs. Nothing ran; run `ringfence test` at a terminal, or with `--yes`.";
     DisclosureResource, "disclosure.resource",
         "The tool ships no resource of that name. `load_tool` names those it has.";
     DisclosureTooLarge, "disclosure.too_large",
@@ -110,11 +110,11 @@ reasons! {
     GateCallerLimit, "gate.caller_limit",
         "The caller made more requests than `serve.calls_per_minute`. Wait as long as `Retry-After` says.";
     GateHost, "gate.host",
-        "The request was sent to a host name this server does not go by. List it in `serve.hosts`.";
+        "The request was sent to a host name that is not a name of this server. List it in `serve.hosts`.";
     GateOrigin, "gate.origin",
         "A web page of another origin made the request. List the origin in `serve.origins` if it may.";
     GateRequest, "gate.request",
-        "The request shows its token in a way that is not taken: twice, in the address, or in another scheme than `Bearer`.";
+        "The request shows its token in a way that is not accepted: twice, in the address, or in another scheme than `Bearer`.";
     GateRole, "gate.role",
         "The key is for the other door: agents' keys call tools, operators' keys answer questions.";
     GateScope, "gate.scope",
@@ -122,7 +122,7 @@ reasons! {
     GateSession, "gate.session",
         "There is no such session for this caller. Begin a new one.";
     GateSessionLimit, "gate.session_limit",
-        "The caller, or all together, have as many sessions as may be, and calls are under way in all of them. End one, or wait as long as `Retry-After` says.";
+        "The session limit of the caller or of the server is reached, and every session has a call in flight. End one, or wait as long as `Retry-After` says.";
     GateToken, "gate.token",
         "The request shows no key or token, or one that is not valid: wrong, revoked, expired, or issued for another server.";
     GateUnavailable, "gate.unavailable",
@@ -130,29 +130,29 @@ reasons! {
     GitFailed, "git.failed",
         "git ended with an error. The message has its own words, cleaned and shortened.";
     HostDenied, "host.denied",
-        "None of the hosts the tool may reach is left by the lists of hosts that hold for the caller, or by rules. It did not run; only the operator can change that.";
+        "The host lists of the caller, or rules, leave none of the hosts that the tool may reach. It did not run; only the operator can change that.";
     HttpDenied, "http.denied",
         "The address may not be reached, or the connection takes no request of that kind. Only the operator can change that.";
     HttpFailed, "http.failed",
-        "The request was allowed and did not work, or its reply is not what was asked for.";
+        "The request was allowed and did not work, or its reply does not fit the request.";
     JailUnavailable, "jail.unavailable",
         "The fence around child processes is not available on this machine, or could not be put up. The program did not run; `ringfence doctor` says what is missing.";
     JobTooMany, "job.too_many",
         "The caller has as many background jobs running as `toolbox.jobs_per_caller_max` allows. Cancel one, or wait for one to end.";
     JobUnavailable, "job.unavailable",
-        "What is remembered about background jobs cannot be read or written just now, so nothing runs. The operator sees why.";
+        "The records of background jobs cannot be read or written just now, so nothing runs. The operator sees why.";
     JobUnknown, "job.unknown",
         "The caller has no background job of that id.";
     LevelDenied, "level.denied",
-        "The caller's level or autonomy does not go that far.";
+        "The caller's level or autonomy does not allow it.";
     LimitExceeded, "limit.exceeded",
         "A limit on the caller's calls is used up. It did not run; the message says when to try again.";
     LimitUnavailable, "limit.unavailable",
-        "What the caller used so far cannot be read or written just now, so nothing runs. The operator sees why.";
+        "The caller's usage cannot be read or written just now, so nothing runs. The operator sees why.";
     LocalPassFailed, "local_pass.failed",
         "The tool did not pass its own test, so it stays a draft.";
     LocalPassNotTried, "local_pass.not_tried",
-        "The tool could not be tried: a host or a folder its test needs cannot be had here. It says nothing about the tool and is not remembered.";
+        "The tool could not be tested: a host or a folder that its test needs is not available here. This is no failure of the tool and is not recorded.";
     MaskUnavailable, "mask.unavailable",
         "The secrets of the call are too many or too long to be masked, so nothing may leave.";
     PolicyHostPattern, "policy.host_pattern",
@@ -168,7 +168,7 @@ reasons! {
     PowerBasePath, "power.base_path",
         "The folder the tool names may not be used: it is, holds or lies in Ringfence's own home folder, or it leads upwards. It did not run.";
     PowerUnavailable, "power.unavailable",
-        "Something the tool was granted cannot be had: its folder, or the certificates of the network. It did not run.";
+        "Something the tool was granted is not available: its folder, or the certificates of the network. It did not run.";
     ProcessTimeout, "process.timeout",
         "The program took longer than its time limit. It was killed with everything it started.";
     ProgramMissing, "program.missing",
@@ -180,7 +180,7 @@ reasons! {
     RuleDenied, "rule.denied",
         "A rule of the operator forbids this call.";
     RuleUnevaluable, "rule.unevaluable",
-        "A rule could not be decided for these arguments, so it denies. Give what the rule looks at, in the right type.";
+        "A rule could not be evaluated for these arguments, so it denies. Pass the arguments that the rule reads, in the right type.";
     SandboxBroken, "sandbox.broken",
         "The sandbox failed in a way no limit explains. The call is lost, the worker was replaced.";
     SandboxBusy, "sandbox.busy",
@@ -206,7 +206,7 @@ reasons! {
     SandboxMemory, "sandbox.memory",
         "The script used up its memory.";
     SandboxPayloadBytes, "sandbox.payload_bytes",
-        "What the script handed to a host call, or got back, is longer than its limit.";
+        "An argument or result of a host call is longer than its limit.";
     SandboxResultBytes, "sandbox.result_bytes",
         "The result is longer than its limit.";
     SandboxResultDepth, "sandbox.result_depth",
@@ -224,15 +224,15 @@ reasons! {
     SandboxWorkerHung, "sandbox.worker_hung",
         "The sandbox worker did not answer in time and was replaced. Trying again may help.";
     SandboxWorkerInDoubt, "sandbox.worker_in_doubt",
-        "The sandbox worker said something no worker says and was replaced.";
+        "The sandbox worker broke its protocol and was replaced.";
     SandboxWorkerLost, "sandbox.worker_lost",
-        "The sandbox worker ended under the call. Trying again may help.";
+        "The sandbox worker ended during the call. Trying again may help.";
     ScriptDiverged, "script.diverged",
-        "A script that went on after a person's answer took another way than before. Nothing more ran; make the call again to start over.";
+        "A script that continued after a person's answer made other calls than before. Nothing more ran; make the call again to start over.";
     ScriptIllegalAccess, "script.illegal_access",
-        "The script uses something scripts do not have. It did not run; the answer says what, where, and what to write instead.";
+        "The script uses a feature that scripts do not have. It did not run; the answer says what, where, and what to write instead.";
     ScriptJournal, "script.journal",
-        "What a script had done, or was about to do, could not be written down or read. It was stopped: going on might do things twice.";
+        "The journal of a script could not be written or read. The script was stopped: continuing might repeat calls.";
     ScriptRuntime, "script.runtime_error",
         "The script threw an error, or reached one of its limits other than time.";
     ScriptSyntax, "script.syntax_error",
@@ -264,7 +264,7 @@ reasons! {
     StoreUnavailable, "store.unavailable",
         "The database that several nodes share does not answer, so nothing runs. The operator sees why; try again later.";
     ToolDraft, "tool.draft",
-        "The tool has not earned its Local Pass, or was edited since. Publish it.";
+        "The tool has not passed its Local Pass, or was edited since. Publish it.";
     ToolNotExposed, "tool.not_exposed",
         "The tool is not exposed. `ringfence expose NAME` exposes it. Only the owner is told; to others it is unknown.";
     ToolThrew, "tool.threw",

@@ -1,11 +1,11 @@
-//! What is left of a call: how it ended, what the audit keeps of it, and the masking
-//! that everything goes through on its way out.
+//! The record of a call: its outcome, its audit entry, and the masking of everything
+//! that leaves.
 
 /// The rows of the audit and their chain.
 pub mod audit;
 /// Background jobs of callers.
 pub mod job;
-/// Secrets taken out of all that leaves.
+/// Masking of secrets in all output.
 pub mod mask;
 /// Signed heads of a log.
 pub mod note;

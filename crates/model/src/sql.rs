@@ -1,4 +1,4 @@
-//! What a SQL statement does, read from its text: for rules, approvals and the audit.
+//! Classifies SQL statements by their text, for rules, approvals and the audit.
 //!
 //! It decides who must agree, never whether the data is safe: that is the work of the
 //! session in which a statement runs (`host::sql`) and of the database's own rights. So a
@@ -15,14 +15,14 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::limits;
 
-/// What a statement does at most. Later is worse.
+/// The class of a statement: the most it can do. Later is worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SqlClass {
     /// It only reads.
     Query,
     /// It changes rows.
     Mutate,
-    /// It changes anything else, or what it does is not known.
+    /// It changes anything else, or its effect is unknown.
     Admin,
 }
 
@@ -47,7 +47,7 @@ pub enum SqlDialect {
     Postgres,
 }
 
-/// What a text was read as.
+/// The result of reading a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SqlReading {
     /// One statement.
@@ -61,7 +61,7 @@ pub enum SqlReading {
 }
 
 impl SqlReading {
-    /// What it counts as.
+    /// Its class.
     #[must_use]
     pub fn class(self) -> SqlClass {
         match self {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use uuid::Uuid;
 
-/// Where a call stands in a trace.
+/// The place of a call in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParent {
     /// The trace.

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_seen_is_found() {
+    fn hidden_characters_are_found() {
         let one = |text: &str, unseen| check(text, &[unseen]);
         for text in [
             "a\u{e0100}b",

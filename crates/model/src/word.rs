@@ -19,8 +19,9 @@ pub fn words<T: Word>() -> String {
     }
 }
 
-/// An enum with a word for each of its variants, or the words of an enum that stands
-/// elsewhere. Either way no variant can be without a word or missing from the list.
+/// An enum with a word for each of its variants, or the words of an enum that is
+/// defined elsewhere. Either way no variant can be without a word or missing from the
+/// list.
 #[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $access:vis enum $name:ident {

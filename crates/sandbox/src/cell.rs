@@ -49,13 +49,13 @@ struct Aligned<T: ?Sized> {
     bytes: T,
 }
 
-/// What the guest was built from, as a digest: the same in parent and worker, or
-/// they are of different builds.
+/// The digest of the guest's sources: the same in parent and worker, or they are of
+/// different builds.
 pub fn guest_key() -> &'static str {
     env!("RINGFENCE_GUEST_KEY")
 }
 
-/// Reads any bytes as what a guest leaves behind. For fuzzing.
+/// Reads any bytes as a guest's end. For fuzzing.
 #[doc(hidden)]
 pub fn fuzz_end(data: &[u8]) {
     mailbox::fuzz(data);
@@ -113,7 +113,7 @@ impl std::fmt::Debug for Cells {
     }
 }
 
-/// What all cells of a worker have in common.
+/// The state that all cells of a worker share.
 struct Wall {
     engine: Engine,
     guest: InstancePre<StoreState>,
@@ -134,8 +134,8 @@ struct Exports {
 }
 
 impl Cells {
-    /// Loads the guest. Opens what the allocator needs, so it comes before the
-    /// process is locked down; [`Cells::start_ticker`] comes after.
+    /// Loads the guest. The allocator opens files, so it runs before the process is
+    /// locked down; [`Cells::start_ticker`] comes after.
     pub fn load(settings: &CellSettings) -> Result<Cells, CellError> {
         let engine = engine(settings)?;
         let guest_error = |error: wasmtime::Error| CellError::Guest(format!("{error:#}"));
@@ -225,14 +225,14 @@ fn engine(settings: &CellSettings) -> Result<Engine, CellError> {
     Engine::new(&config).map_err(|error| CellError::Engine(format!("{error:#}")))
 }
 
-/// What one step came to.
+/// The result of one step.
 #[derive(Debug)]
 pub enum CellStep {
-    /// It used its slice of time and wants to go on.
+    /// It used its slice of time and can continue.
     Ready,
     /// It can do nothing before an answer, or its deadline.
     Waiting,
-    /// It is over, and this is the last word.
+    /// It is over, with this report.
     Ended(Box<RunReport>),
 }
 

@@ -1,11 +1,10 @@
 //! Messages between a parent and a worker, as bytes and back.
 //!
-//! A frame is a length (four bytes, little-endian) and a body; a body is a tag
-//! and its fields. There is one way to write each message and decoding accepts
-//! no other: what decodes encodes to the same bytes. Whatever arrives, decoding
-//! returns; a length claimed by the peer never makes us reserve more than has
-//! arrived. What a message means, and whether it may come now, is for
-//! `pool` and `worker` to say.
+//! A frame is a length (four bytes, little-endian) and a body; a body is a tag and its
+//! fields. There is one way to write each message and decoding accepts no other: a
+//! decoded frame encodes to the same bytes. Whatever arrives, decoding returns; a
+//! length claimed by the peer never makes us reserve more than has arrived. What a
+//! message means, and whether it may come now, is for `pool` and `worker` to say.
 
 mod read;
 mod write;
@@ -24,7 +23,7 @@ pub const PROTOCOL_VERSION: u16 = 2;
 /// No frame has a longer body, whatever a job's limits say.
 pub const FRAME_BYTES_MAX: u32 = 32 << 20;
 
-/// What a frame adds to the text and bytes inside it, generously.
+/// The overhead of a frame, generously.
 pub const FRAME_OVERHEAD_BYTES: u32 = 4 << 10;
 
 /// The name of a guest build, in a hello.
@@ -39,7 +38,7 @@ const ROOM_BYTES: usize = 64 << 10;
 /// Opens every hello: bytes of some other program are told apart at once.
 const HELLO_MAGIC: u32 = u32::from_le_bytes(*b"RFWK");
 
-/// Why bytes are not a frame. All of these put the peer in doubt.
+/// Why bytes are not a frame. After any of these the peer is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// A length above the bound in force.
@@ -48,11 +47,11 @@ pub enum FrameError {
     /// A body that ends inside a field.
     #[error("a frame ends inside a field")]
     Truncated,
-    /// A body that goes on after its last field.
-    #[error("a frame goes on after its last field")]
+    /// A body with bytes after its last field.
+    #[error("a frame has bytes after its last field")]
     Trailing,
-    /// A tag that means nothing here.
-    #[error("tag {0} means nothing here")]
+    /// An unknown tag.
+    #[error("unknown tag {0}")]
     UnknownTag(u8),
     /// Text that is not UTF-8.
     #[error("text in a frame is not utf-8")]
@@ -65,7 +64,7 @@ pub enum FrameError {
     Version(u16),
 }
 
-/// A worker's first words: what it is, and what holds it.
+/// A worker's first message: its build, and its walls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// Names the guest build, which must be the parent's own.
@@ -158,7 +157,7 @@ impl FrameBuffer {
             self.taken = 0;
         }
         if self.bytes.len() - self.filled < ROOM_BYTES / 4 {
-            // Doubling what has arrived, not reserving what was claimed.
+            // Grows with the bytes that arrived, not with the claimed length.
             let grown = (self.filled * 2).max(ROOM_BYTES);
             self.bytes.resize(grown, 0);
         }
@@ -210,8 +209,8 @@ impl FrameBuffer {
     }
 }
 
-/// Reads `data` as frames in every direction. Panics on a broken promise: what
-/// decodes must encode to the same bytes. For fuzzing and its seeds.
+/// Reads `data` as frames in every direction. Panics on a broken promise: a decoded
+/// frame must encode to the same bytes. For fuzzing and its seeds.
 #[doc(hidden)]
 #[expect(clippy::panic, reason = "a fuzz target reports by panicking")]
 pub fn fuzz(data: &[u8]) {

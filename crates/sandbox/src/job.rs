@@ -1,4 +1,4 @@
-//! What crosses the wall between the parent and a worker, as plain types.
+//! The messages between the parent and a worker, as plain types.
 //!
 //! The parent sends `Down`, the worker sends `Up`; `frame` turns both into
 //! bytes and back, `cell` runs a `Job` inside wall one, `pool` is the parent's
@@ -40,7 +40,7 @@ pub struct JobLimits {
     /// in lots of 10,000: the same on every machine. An empty `for` loop spends two
     /// each time round, a function call one.
     pub work_max: u64,
-    /// Processor time; stands still while a host call is awaited.
+    /// Processor time; not counted while a host call is awaited.
     pub cpu_ms_max: u32,
     /// Time on the wall, waiting included.
     pub wall_ms_max: u32,
@@ -65,9 +65,9 @@ pub struct JobLimits {
 /// How a host call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostCallKind {
-    /// Handed over; the script goes on, a promise settles later.
+    /// The script continues, and a promise settles later.
     Queued,
-    /// The script stands still inside the call until the answer is there.
+    /// The script blocks inside the call until the answer is there.
     Direct,
 }
 
@@ -159,7 +159,7 @@ impl RunReport {
 /// Promises that were rejected and that nothing handled until the run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rejections {
-    /// What the first of them were rejected with, at most [`REJECTIONS_TOLD_MAX`].
+    /// The errors of the first of them, at most [`REJECTIONS_TOLD_MAX`].
     pub told: Vec<Thrown>,
     /// How many there are.
     pub count: u32,
@@ -198,15 +198,15 @@ pub enum Ended {
     Breached(Breach),
     /// The parent cancelled it.
     Cancelled,
-    /// The sandbox itself failed (a trap that no bound explains). The worker is
-    /// in doubt and is replaced. The text is for the operator only.
+    /// The sandbox itself failed (a trap that no bound explains). The worker is no
+    /// longer trusted and is replaced. The text is for the operator only.
     Broken(String),
 }
 
-/// What a script threw.
+/// An error that a script threw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thrown {
-    /// `TypeError`, or `Error` for what has no name.
+    /// `TypeError`, or `Error` without a name.
     pub name: String,
     /// Its message.
     pub message: String,
@@ -249,7 +249,7 @@ pub enum Breach {
     Deadlock,
 }
 
-/// What a run used, as far as it got.
+/// The resources a run used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunUsage {
     /// Counted as [`JobLimits::work_max`] is; exact.

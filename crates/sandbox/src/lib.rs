@@ -3,9 +3,9 @@
 /// Wall one: a script inside WebAssembly.
 pub mod cell;
 mod engine_config;
-/// How parent and worker write to each other.
+/// The wire format between parent and worker.
 pub mod frame;
-/// What crosses between parent and worker, as plain types.
+/// The messages between parent and worker.
 pub mod job;
 /// The limits a policy gives a job.
 pub mod limit;
@@ -15,7 +15,7 @@ pub mod memory;
 pub mod pool;
 /// The stable reason and the sentence for each end of a run.
 mod reason;
-/// Wall two: what keeps a worker process from the machine.
+/// Wall two: the layers around a worker process.
 pub mod walls;
 /// The worker's side: one process that runs cells.
 pub mod worker;

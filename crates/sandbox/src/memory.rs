@@ -1,6 +1,6 @@
-//! What the allocator does with freed memory. This is the one crate that may say
-//! `unsafe`, and the two calls have no wrapper elsewhere; the processes that serve use
-//! them, the workers do not.
+//! Returning freed memory to the system. This is the one crate that may say `unsafe`,
+//! and the two calls have no wrapper elsewhere; the processes that serve use them, the
+//! workers do not.
 
 /// Bytes from which a piece of memory is the system's own and goes back to it when it
 /// is freed.

@@ -1,5 +1,5 @@
-//! The parent of the workers: gives each run a place in one, carries its host
-//! calls out, and believes nothing a worker says without checking it.
+//! The parent of the workers: gives each run a place in one, carries out its host
+//! calls, and checks everything a worker sends.
 //!
 //! Invariant 12: whatever a worker sends, the parent neither panics, hangs,
 //! leaks nor grants. Every word is checked in `checker`; a wrong one ends the
@@ -42,7 +42,7 @@ pub use self::error::{PoolError, RunError, StartError, Violation};
 pub use self::json::RESULT_DEPTH_MAX;
 pub use self::spawner::WorkerProgram;
 
-/// Hears any bytes as a worker's words about a call. For fuzzing.
+/// Reads any bytes as a worker's messages about a call. For fuzzing.
 #[doc(hidden)]
 pub fn fuzz_words(data: &[u8]) {
     checker::fuzz(data);
@@ -66,8 +66,8 @@ pub struct PoolSettings {
     pub program: WorkerProgram,
     /// How long a worker is shared.
     pub sharing: Sharing,
-    /// Workers that stand ready. While one is being replaced there may be up to
-    /// twice as many processes. Default: one for each core.
+    /// Workers kept ready. While one is being replaced there may be up to twice as many
+    /// processes. Default: one for each core.
     pub workers: u32,
     /// Calls in one worker at one time. Default: 256.
     pub live_max: u32,
@@ -81,10 +81,9 @@ pub struct PoolSettings {
     pub queue_ms_max: u32,
     /// How long a worker may take to be ready. Default: 10 s.
     pub start_ms_max: u32,
-    /// What a worker has beyond a call's deadline to say that it is over.
-    /// Default: 1 s.
+    /// The time a worker has beyond a call's deadline to report its end. Default: 1 s.
     pub deadline_grace_ms: u32,
-    /// What a worker has to end a cancelled call. Default: 1 s.
+    /// The time a worker has to end a cancelled call. Default: 1 s.
     pub cancel_grace_ms: u32,
     /// The layers without which no worker is used. Default: [`walls::expected`].
     pub require: BTreeSet<Layer>,
@@ -115,7 +114,7 @@ impl PoolSettings {
     }
 }
 
-/// What a script's requests to its host are answered with. The engine implements it.
+/// Answers a script's requests to its host. The engine implements it.
 pub trait HostCalls: Send + Sync {
     /// Carries out one request. Several of one run may be under way at one time;
     /// all are dropped when the run ends.
@@ -129,21 +128,21 @@ pub trait HostCalls: Send + Sync {
         drop(requests);
     }
 
-    /// What a run had said that is dropped before its end. It is told once, while the
-    /// run is dropped; a run that ends brings its lines itself.
+    /// Receives the console lines of a run that is dropped before its end, once. A run
+    /// that ends has its lines in its result.
     fn left(&self, _console: Vec<GuestLine>) {}
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishedRun {
     /// How it ended, and what it used. Never `Broken`: that is an error.
     pub report: RunReport,
-    /// What it said, in order.
+    /// Its console lines, in order.
     pub console: Vec<GuestLine>,
 }
 
-/// How a pool stands, for metrics and tests.
+/// The status of a pool, for metrics and tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolStatus {
     /// Workers that take calls.
@@ -269,7 +268,7 @@ impl Pool {
         self.shared.notes().walls.clone()
     }
 
-    /// How the pool stands.
+    /// The status of the pool.
     pub fn status(&self) -> PoolStatus {
         let (ready_count, live_count, waiting_count, pending_count) = self.shared.roster.counts();
         PoolStatus {

@@ -1,4 +1,4 @@
-//! How a run's end is named to the outside: the stable codes of `model::reason`.
+//! From the end of a run to the stable codes of `model::reason`.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl Breach {
 }
 
 impl RunReport {
-    /// What to say about a bound that was reached: one sentence, without its full stop.
+    /// A sentence about a bound that was reached, without its full stop.
     pub fn breach_words(breach: Breach, stopped_at: Option<StopPlace>) -> String {
         let in_regex = stopped_at.is_some_and(|place| place.in_regex);
         match breach {
@@ -43,7 +43,7 @@ impl RunReport {
         }
     }
 
-    /// What the reader of a tool's result should know, a line for each.
+    /// Warnings for the reader of a tool's result, one line each.
     pub fn remarks(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.notes.lines().map(str::to_owned).collect();
         let told = &self.rejections.told;
@@ -51,7 +51,7 @@ impl RunReport {
         let more = (self.rejections.count as usize).saturating_sub(told.len());
         if more > 0 {
             lines.push(format!(
-                "rejected promises that nothing handled, besides these: {more}"
+                "more rejected promises that nothing handled: {more}"
             ));
         }
         lines
@@ -86,7 +86,7 @@ impl fmt::Display for Breach {
             Breach::HostCalls => "the code made too many host calls",
             Breach::HostOutstanding => "the code made too many host calls at one time",
             Breach::PayloadBytes => "a host call of the code is too long",
-            Breach::Deadlock => "the code waits for something that cannot happen",
+            Breach::Deadlock => "the code awaits a promise that nothing can settle",
         })
     }
 }

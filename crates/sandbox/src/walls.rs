@@ -1,4 +1,4 @@
-//! Wall two: what holds a worker process, put up layer by layer and reported.
+//! Wall two: the layers around a worker process, put up one by one and reported.
 //!
 //! `enter` runs first thing in a worker, before any thread exists; `seal`
 //! runs once the guest is loaded and before the first job. Between the two the
@@ -189,8 +189,8 @@ pub fn expected() -> BTreeSet<Layer> {
 
 /// Which layers this machine offers, asked of the kernel without a worker.
 ///
-/// A pool knows better, because its workers have tried: see `Pool::walls`. This
-/// is for a report when no pool could be started.
+/// A pool is more exact, because its workers have tried: see `Pool::walls`. This is for
+/// a report when no pool could be started.
 pub fn walls() -> Walls {
     let abi = landlock::kernel_abi();
     let mut walls = Walls {
@@ -229,7 +229,7 @@ pub fn walls() -> Walls {
     walls
 }
 
-/// Closes every door that loading needed, in the one order that works.
+/// Closes all access that loading needed, in the one order that works.
 ///
 /// `start_threads` starts what the guest needs beside this thread. It runs after
 /// Landlock, which binds only the calling thread and those it starts later, and

@@ -261,8 +261,8 @@ pub fn serve_bare<G: Guests>(load: impl FnOnce() -> Result<G, String>) -> Worker
     Loop::new(guests, pipe.as_fd()).run(&hello)
 }
 
-/// Runs the one-line job that tells whether wall one stands. Also touches what
-/// is set up on first use, some of which is not possible once the walls close.
+/// Runs the one-line job that shows whether wall one works. Also touches what is set up
+/// on first use, some of which is not possible once the walls close.
 fn try_out(guest: &mut impl Guest) -> Result<(), String> {
     let mut said = Vec::new();
     for _ in 0..TRY_OUT_STEPS_MAX {
@@ -310,7 +310,7 @@ fn try_out_job() -> Job {
 struct Live<G> {
     guest: G,
     deadline: Instant,
-    /// Whether it stands in the queue already.
+    /// Whether it is in the queue already.
     queued: bool,
     /// Whether it has used up a slice before: it will likely use up the next.
     long: bool,

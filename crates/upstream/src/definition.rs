@@ -1,4 +1,5 @@
-//! What a server declares: itself, its tools, prompts, resources and their templates.
+//! Definitions that a server declares: itself, its tools, prompts, resources and their
+//! templates.
 //!
 //! A definition holds exactly what we forward and nothing else. It is read from JSON
 //! of a hostile peer with bounds, unknown fields are dropped, and it is spelled in one
@@ -21,7 +22,7 @@ pub use annotation::ToolAnnotations;
 pub use server::{ServerDefinition, ServerOrigin};
 
 words! {
-    /// What kind of thing a server offers.
+    /// The kind of an item.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum ItemKind {
         /// A tool.
@@ -35,7 +36,7 @@ words! {
     }
 }
 
-/// Which thing of a server: its kind and the name its server gives it.
+/// The key of an item: its kind and its server's name for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemKey {
     /// Its kind.
@@ -64,7 +65,7 @@ impl fmt::Display for ItemKey {
     }
 }
 
-/// What we forward of one thing a server offers.
+/// The forwarded part of one item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Definition {
     /// A tool.
@@ -77,7 +78,7 @@ pub enum Definition {
     Resource(ResourceDefinition),
 }
 
-/// What we forward of a tool.
+/// The forwarded part of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDefinition {
     /// The name its server gives it.
@@ -90,11 +91,11 @@ pub struct ToolDefinition {
     pub input_schema: Value,
     /// The schema of its structured result.
     pub output_schema: Option<Value>,
-    /// What its server claims about it.
+    /// Its server's claims about it.
     pub annotations: ToolAnnotations,
 }
 
-/// What we forward of a prompt.
+/// The forwarded part of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptDefinition {
     /// The name its server gives it.
@@ -103,11 +104,11 @@ pub struct PromptDefinition {
     pub title: Option<String>,
     /// What it is for.
     pub description: Option<String>,
-    /// What it takes, by name.
+    /// Its arguments, by name.
     pub arguments: BTreeMap<String, PromptArgument>,
 }
 
-/// What a prompt takes.
+/// An argument of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptArgument {
     /// The name for people.
@@ -118,7 +119,7 @@ pub struct PromptArgument {
     pub is_required: bool,
 }
 
-/// What we forward of a template of resources.
+/// The forwarded part of a resource template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TemplateDefinition {
     /// The template.
@@ -133,7 +134,7 @@ pub struct TemplateDefinition {
     pub mime_type: Option<String>,
 }
 
-/// What we forward of a resource.
+/// The forwarded part of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceDefinition {
     /// Where it is.
@@ -162,7 +163,7 @@ words! {
         TooDeep = "definition.too_deep",
         /// A schema has too many values.
         TooLarge = "definition.too_large",
-        /// Two things have one name.
+        /// Two items have one name.
         Duplicate = "definition.duplicate",
     }
 }
@@ -199,7 +200,7 @@ impl Definition {
         }
     }
 
-    /// Which thing this is.
+    /// Its key.
     #[must_use]
     pub fn key(&self) -> ItemKey {
         let (kind, name) = match self {
@@ -227,7 +228,7 @@ impl Definition {
         }
     }
 
-    /// What it does, in its server's words.
+    /// Its description by the server.
     #[must_use]
     pub fn description(&self) -> Option<&str> {
         match self {
@@ -238,7 +239,7 @@ impl Definition {
         }
     }
 
-    /// The same with other words for what it does.
+    /// The same with another description.
     #[must_use]
     pub fn with_description(mut self, words: String) -> Definition {
         let description = match &mut self {
@@ -441,7 +442,7 @@ impl<'a> Reader<'a> {
         Ok(Reader { what, fields })
     }
 
-    /// A field that is there. `null` is as good as absent.
+    /// A field, if present. `null` counts as absent.
     fn optional(&self, field: &str) -> Option<&'a Value> {
         self.fields.get(field).filter(|value| !value.is_null())
     }
@@ -467,7 +468,7 @@ impl<'a> Reader<'a> {
         uri.ok_or_else(|| self.missing(field))
     }
 
-    /// A text. An empty one is as good as absent.
+    /// A text. An empty one counts as absent.
     fn text(&self, field: &str, bytes_max: usize) -> Result<Option<String>, DefinitionFault> {
         match self.optional(field) {
             None => Ok(None),
@@ -535,7 +536,7 @@ impl<'a> Reader<'a> {
             let what = format!("of more than {} bytes", limit::SCHEMA_BYTES_MAX);
             return Err(self.bad_field(DefinitionFaultCode::TooLong, field, &what));
         }
-        // What is forwarded is what is pinned: both come from this text.
+        // The forwarded and the pinned text are the same: both come from here.
         serde_json::from_slice(&text)
             .map(Some)
             .map_err(|_| no_form())
@@ -585,7 +586,7 @@ fn article(field: &str) -> &'static str {
     }
 }
 
-/// Counts values and refuses what is too deep, so that what follows may recurse.
+/// Counts values and refuses excessive depth, so that later code may recurse.
 fn measure(value: &Value, depth: usize, nodes: &mut usize) -> Result<(), DefinitionFaultCode> {
     *nodes += 1;
     if *nodes > limit::SCHEMA_NODES_MAX {

@@ -1,4 +1,4 @@
-//! What is suspicious in a definition or in the way a server is started.
+//! Suspicious parts of a definition, or of the way a server is started.
 //!
 //! Structure holds: hidden characters, names of other tools, clones, encoded commands.
 //! Words only warn, because words do not separate good from bad: a handful of strong
@@ -26,12 +26,12 @@ pub use neighbour::{KnownTool, Neighbours};
 pub use text::{of_item, of_server};
 
 words! {
-    /// What was seen. A code never changes its meaning.
+    /// The code of a finding. It never changes its meaning.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum FindingCode {
-        /// A character that draws nothing.
+        /// An invisible character.
         Invisible = "text.invisible",
-        /// A control that turns the direction of text.
+        /// A control that changes the direction of text.
         Direction = "text.direction",
         /// Tags that spell a hidden text.
         Tags = "text.tags",
@@ -69,13 +69,13 @@ words! {
         Directive = "wording.directive",
         /// An attempt to replace what a model was told.
         Override = "wording.override",
-        /// Something a person is not to know.
+        /// Something to be kept from people.
         Secrecy = "wording.secrecy",
         /// A claim to come before other tools.
         Precedence = "wording.precedence",
         /// Files and words of credentials.
         Credentials = "wording.credentials",
-        /// A wish to have data sent somewhere.
+        /// A request to send data somewhere.
         Transfer = "wording.transfer",
         /// A program whose version is not exact.
         UnpinnedVersion = "launch.unpinned_version",
@@ -93,7 +93,7 @@ words! {
 }
 
 words! {
-    /// What a finding does.
+    /// The effect of a finding.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum FindingWeight {
         /// It is shown, and the risk may rise.
@@ -106,7 +106,7 @@ words! {
 /// One suspicious thing, with evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamFinding {
-    /// What was seen.
+    /// Its code.
     pub code: FindingCode,
     /// Where: the item, if it is about one.
     pub item: Option<ItemKey>,
@@ -114,14 +114,14 @@ pub struct UpstreamFinding {
     pub field: String,
     /// The place in the field's text, in characters from 0.
     pub position: usize,
-    /// What stands there, made safe to show.
+    /// The text there, made safe to show.
     pub excerpt: String,
-    /// What it is, as a sentence without its full stop.
+    /// The finding as a sentence without its full stop.
     pub message: String,
 }
 
 impl FindingCode {
-    /// What it does.
+    /// Its effect.
     #[must_use]
     pub fn weight(self) -> FindingWeight {
         match self {
@@ -160,15 +160,15 @@ impl FindingCode {
 }
 
 impl UpstreamFinding {
-    /// What it does.
+    /// Its effect.
     #[must_use]
     pub fn weight(&self) -> FindingWeight {
         self.code.weight()
     }
 }
 
-/// What the findings that hold say, in one sentence; nothing if none of them holds.
-/// This is what a seen item carries.
+/// The holding findings in one sentence; `None` if there are none. A seen item carries
+/// it.
 #[must_use]
 pub fn hold(findings: &[UpstreamFinding]) -> Option<String> {
     let holds = |finding: &&UpstreamFinding| finding.weight() == FindingWeight::Hold;
@@ -208,7 +208,7 @@ impl Findings {
             .all
             .iter()
             .any(|known| known.code == code && known.field == field);
-        // Whatever is left out, one that holds is kept: it is what counts.
+        // A finding that holds is always kept, because it decides.
         let is_full = self.all.len() >= limit::ITEM_FINDINGS_MAX;
         let holds = |finding: &UpstreamFinding| finding.weight() == FindingWeight::Hold;
         let is_first_hold = code.weight() == FindingWeight::Hold && !self.all.iter().any(holds);
@@ -228,9 +228,9 @@ impl Findings {
     }
 }
 
-/// Characters shown on either side of what was found.
+/// Characters shown on either side of a finding.
 const AROUND_CHARS: usize = 24;
-/// Characters of what was found that are shown.
+/// Characters of a finding that are shown.
 const EXCERPT_CHARS_MAX: usize = 120;
 
 /// The piece of a text that was found, with a little on both sides, safe to show.

@@ -1,12 +1,11 @@
-//! Other people's MCP servers: what they declare, how we name it, what the owner
-//! accepted of it, what is suspicious in it and how much harm it can do.
+//! Other people's MCP servers: definitions, names, pins, findings and risk.
 //!
 //! Invariant 1 holds here too: nothing reads a file, a clock, a variable or the
 //! network. The bridge fetches definitions and starts servers; this crate judges them.
 
-/// What a server declares, read as a hostile peer sends it.
+/// Definitions of servers, parsed from hostile input.
 pub mod definition;
-/// What is suspicious in definitions and in the way servers are started.
+/// Findings about definitions and about the way servers are started.
 pub mod finding;
 /// Every bound of this crate.
 pub mod limit;
@@ -14,9 +13,9 @@ pub mod limit;
 pub mod lock;
 /// Names of servers and of their tools.
 pub mod name;
-/// What the owner accepted, and what differs from it.
+/// Accepted definitions, and differences from them.
 pub mod pin;
-/// How much harm a bridged tool can do, and what a call of it does.
+/// The risk and the actions of a bridged tool.
 pub mod risk;
 /// Whether one JSON Schema accepts no more than another.
 pub mod schema;

@@ -1,8 +1,7 @@
 //! `ringfence.lock`: the digests of everything accepted, for a repository and its CI.
 //!
-//! It holds names and digests and no text: a command line or an address may hold what
-//! does not belong into a repository. One line for each item, sorted, so that a
-//! difference can be read.
+//! It holds names and digests and no text: a command line or an address may contain a
+//! secret. One line for each item, sorted, so that a difference can be read.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +29,7 @@ struct LockedServer {
     items: BTreeMap<ItemKey, String>,
 }
 
-/// What differs between two locks.
+/// A difference between two locks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockDifference {
     /// The server.
@@ -44,7 +43,7 @@ pub struct LockDifference {
 }
 
 impl LockDifference {
-    /// What differs, in one sentence.
+    /// The difference in one sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let server = elided(&self.server, 60);
@@ -54,7 +53,7 @@ impl LockDifference {
         };
         match (&self.locked, &self.found) {
             (Some(_), Some(_)) => format!("{subject} differs from the lock"),
-            (Some(_), None) => format!("{subject} is in the lock and not there"),
+            (Some(_), None) => format!("{subject} is in the lock but does not exist"),
             (None, _) => format!("{subject} is not in the lock"),
         }
     }
@@ -79,7 +78,7 @@ pub enum LockError {
         /// The scheme of its digests.
         scheme: String,
     },
-    /// A word that is no kind of item.
+    /// A word that is not a kind of item.
     #[error("the lock has the kind `{found}`; it must be {}", model::word::words::<ItemKind>())]
     Kind {
         /// The word.
@@ -103,8 +102,8 @@ struct LockedServerFile {
 }
 
 impl ServerLock {
-    /// Adds what was accepted of a server. One that is not accepted is left out, and
-    /// so is every item that is held or blocked.
+    /// Adds the accepted items of a server. A server that is not accepted is left out,
+    /// and so are held and blocked items.
     pub fn add_accepted(&mut self, name: &str, pinned: &PinnedServer) {
         let Some(server) = pinned.server.as_ref() else {
             return;
@@ -124,7 +123,7 @@ impl ServerLock {
         self.servers.insert(name.to_owned(), locked);
     }
 
-    /// Adds what a server declares now.
+    /// Adds the current definitions of a server.
     pub fn add_seen(&mut self, name: &str, seen: &SeenServer) {
         let items = seen.items.iter();
         let items = items.map(|(key, item)| (key.clone(), item.pin.digest().to_owned()));
@@ -152,7 +151,8 @@ impl ServerLock {
             servers: servers.collect(),
         };
         let text = serde_json::to_string_pretty(&file).map_err(LockError::Json)?;
-        // Names are a server's words; what they hide must not hide in a difference.
+        // A server chooses the names; hidden characters in them must be visible in a
+        // diff.
         Ok(format!("{}\n", model::text::json_line(&text)))
     }
 
@@ -187,7 +187,7 @@ impl ServerLock {
         Ok(ServerLock { servers })
     }
 
-    /// Everything in which what was found differs from this lock, in order.
+    /// All differences from this lock, in order.
     #[must_use]
     pub fn verify(&self, found: &ServerLock) -> Vec<LockDifference> {
         let mut differences = Vec::new();

@@ -1,8 +1,8 @@
 //! Names of servers and of the tools we offer for them: `<server>__<tool>`.
 //!
 //! A name never changes because another server arrives, fits every client
-//! (`[A-Za-z0-9_-]`, at most 64 characters), and belongs to one tool only. What does
-//! not fit as it is keeps its head and gets a piece of its digest.
+//! (`[A-Za-z0-9_-]`, at most 64 characters), and belongs to one tool only. A name that
+//! does not fit keeps its head and gets a piece of its digest.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,8 +16,8 @@ mod skeleton;
 
 pub use skeleton::{is_mixed_script, skeleton};
 
-/// What stands between the server and its tool. No server name has an underscore, so
-/// the first one ends the server.
+/// The separator between server and tool. No server name has an underscore, so the
+/// first one ends the server.
 pub const SEPARATOR: &str = "__";
 /// Characters of the digest at the end of a name that does not fit.
 const DIGEST_CHARS: usize = 8;
@@ -67,11 +67,11 @@ const RESERVED: &[&str] = &[
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName(String);
 
-/// A word that is no name of a server.
+/// A word that is not a server name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ServerNameFault {
-    /// What is wrong and what a name looks like.
+    /// The fault, and the format of a name.
     pub message: String,
     /// A name that would do.
     pub suggestion: Option<String>,
@@ -88,7 +88,7 @@ impl ServerName {
         if !is_server_name(raw_name) {
             let most = limit::SERVER_NAME_CHARS_MAX;
             return Err(refuse(format!(
-                "`{shown}` is no name of a server; use up to {most} small letters, digits and hyphens, a letter first"
+                "`{shown}` is not a server name; use up to {most} small letters, digits and hyphens, a letter first"
             )));
         }
         if is_reserved(raw_name) {
@@ -165,6 +165,8 @@ impl BridgedName {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let mapped = raw_tool.chars().map(|c| if fits(c) { c } else { '_' });
         let room = limit::BRIDGED_NAME_CHARS_MAX - server.0.len() - SEPARATOR.len();
+        // A plain name is kept. Every other name gets a digest of the server's own
+        // name, so that two tools never share one.
         let is_plain = raw_tool.chars().all(fits)
             && raw_tool.len() <= room
             && !raw_tool.is_empty()
@@ -240,7 +242,7 @@ pub struct NameTable {
 }
 
 impl NameTable {
-    /// Names the tools of a server. The order they come in does not count.
+    /// Names the tools of a server. Their order does not matter.
     #[must_use]
     pub fn new<'a>(server: &ServerName, raw_tools: impl IntoIterator<Item = &'a str>) -> NameTable {
         let mut by_name: BTreeMap<BridgedName, Vec<&str>> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! What the owner accepted of a server, kept as whole text with its digest, and what
-//! is served when the server declares something else.
+//! Pins: the definitions that the owner accepted, as whole text with digests, and what
+//! is served when a server declares something else.
 //!
 //! Only the owner changes a pin. A definition that differs is compared with the
 //! accepted one on every look, so a revert releases itself and a creeping change is
@@ -27,7 +27,7 @@ pub use compare::{ChangeClass, ChangeSubject, ItemChange, compare};
 pub use record::PinError;
 pub use serve::{HoldReason, ServedItem, ServedServer, ServedState, serve};
 
-/// How pins are made. A change of what goes in is a new scheme.
+/// The scheme of pins. A change of their input is a new scheme.
 pub const SCHEME: &str = "ringfence-pin-1:sha256:rfc8785";
 
 /// A text and its digest: canonical JSON of exactly what we forward.
@@ -81,7 +81,7 @@ impl Pin {
 }
 
 words! {
-    /// What the owner said about a server or an item.
+    /// The owner's decision about a server or an item.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum PinDecision {
         /// Nothing yet: it is not callable.
@@ -93,10 +93,10 @@ words! {
     }
 }
 
-/// Something the owner accepted, and when.
+/// An accepted definition, and when it was accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accepted<T> {
-    /// What it said.
+    /// The definition.
     pub definition: T,
     /// The same as pinned.
     pub pin: Pin,
@@ -104,42 +104,42 @@ pub struct Accepted<T> {
     pub at_ms: u64,
 }
 
-/// What is remembered about one item of a server.
+/// The stored state of one item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PinnedItem {
-    /// What the owner said.
+    /// The owner's decision.
     pub decision: PinDecision,
-    /// What was accepted last.
+    /// The last accepted definition.
     pub accepted: Option<Accepted<Definition>>,
-    /// Digests of what was accepted before, newest first.
+    /// Digests of earlier accepted definitions, newest first.
     pub earlier: Vec<String>,
     /// The owner's own description, which takes the place of the server's.
     pub own_description: Option<String>,
 }
 
-/// What is remembered about a server.
+/// The stored state of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PinnedServer {
-    /// What the owner said about the server as a whole.
+    /// The owner's decision about the server as a whole.
     pub decision: PinDecision,
-    /// What was accepted of the server itself.
+    /// The accepted definition of the server itself.
     pub server: Option<Accepted<ServerDefinition>>,
     /// Its items.
     pub items: BTreeMap<ItemKey, PinnedItem>,
 }
 
-/// One thing a server offers now.
+/// One item that a server offers now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenItem {
-    /// What we would forward.
+    /// The part we would forward.
     pub definition: Definition,
     /// The same as a pin.
     pub pin: Pin,
-    /// What a structural finding says against it, in words.
+    /// The structural findings against it, in words.
     pub hold: Option<String>,
 }
 
-/// Something a server offers that cannot be read.
+/// An item that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedItem {
     /// Its kind.
@@ -150,26 +150,26 @@ pub struct RefusedItem {
     pub fault: DefinitionFault,
 }
 
-/// What a server declares now.
+/// The current definitions of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenServer {
     /// The server itself.
     pub server: ServerDefinition,
     /// The same as a pin.
     pub pin: Pin,
-    /// What a structural finding says against its instructions, in words.
+    /// The structural findings against its instructions, in words.
     pub hold: Option<String>,
-    /// What it offers.
+    /// Its items.
     pub items: BTreeMap<ItemKey, SeenItem>,
-    /// What it offers that cannot be used.
+    /// Its items that cannot be used.
     pub refused: Vec<RefusedItem>,
 }
 
 impl SeenServer {
-    /// Reads everything a server lists. Two things of one name are both refused: which
-    /// of them a call would reach is for the server to choose, call by call. What a
-    /// structural finding stands against is marked; those that need to know other
-    /// servers come with [`SeenServer::inspect`].
+    /// Reads everything a server lists. Two items of one name are both refused: the
+    /// server could choose between them call by call. Items with structural findings
+    /// are marked; those that need to know other servers come with
+    /// [`SeenServer::inspect`].
     pub fn read<'a>(
         server: ServerDefinition,
         listed: impl IntoIterator<Item = (ItemKind, &'a Value)>,
@@ -282,9 +282,8 @@ fn duplicate(key: &ItemKey) -> RefusedItem {
 /// Which items the owner accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum AcceptScope<'a> {
-    /// The server and all it offers now, but for what is blocked and what a structural
-    /// finding stands against: both are accepted by name only. What is gone is
-    /// forgotten.
+    /// The server and all it offers now, except blocked items and those with structural
+    /// findings: both are accepted by name only. Items that are gone are forgotten.
     All,
     /// These items; the server itself only on first sight, so that the acceptance of a
     /// tool is never that of another server.
@@ -298,7 +297,7 @@ impl Default for PinnedServer {
 }
 
 impl PinnedServer {
-    /// A server nothing was said about.
+    /// A server without a decision.
     #[must_use]
     pub fn unknown() -> PinnedServer {
         PinnedServer {
@@ -366,7 +365,7 @@ impl PinnedServer {
         item.is_some_and(|item| item.decision == PinDecision::Blocked)
     }
 
-    /// Whether nothing stands against an item, or the owner accepted it all the same.
+    /// Whether no finding holds an item, or the owner accepted it all the same.
     fn is_clear(&self, key: &ItemKey, seen: &SeenItem) -> bool {
         let known = self.items.get(key);
         seen.hold.is_none() || known.is_some_and(|item| item.knows(&seen.pin.digest))

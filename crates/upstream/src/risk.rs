@@ -1,8 +1,7 @@
-//! The risk of a bridged tool, from what encloses its server, and what a call of it
-//! does.
+//! The risk of a bridged tool, from its server's enclosure, and the actions of a call.
 //!
-//! We do not see a server's code, so no tool of one is below L3. Its own claims count
-//! only towards danger; walls, versions and findings say the rest, each in words.
+//! We do not see a server's code, so no tool of one is below L3. Its own claims can
+//! only raise the risk; walls, versions and findings add the rest, each in words.
 
 use model::govern::action::Action;
 use model::policy::risk::{Level, Risk, Signal};
@@ -11,7 +10,7 @@ use model::text::{count, elided};
 use crate::definition::{ToolAnnotations, ToolDefinition};
 use crate::finding::{FindingCode, FindingWeight, UpstreamFinding};
 
-/// What the network lets a child process reach.
+/// The network access of a child process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildNetwork<'a> {
     /// Nothing.
@@ -22,7 +21,7 @@ pub enum ChildNetwork<'a> {
     Open,
 }
 
-/// What the files let a child process reach, beside the system's own.
+/// The file access of a child process, beside the system's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildFiles {
     /// Its own folder.
@@ -33,14 +32,14 @@ pub enum ChildFiles {
     Write,
 }
 
-/// What stands around a server.
+/// The enclosure of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enclosure<'a> {
     /// A child process behind our walls.
     Jailed {
-        /// What it reaches by the network.
+        /// Its network access.
         network: ChildNetwork<'a>,
-        /// What it reaches of the files.
+        /// Its file access.
         files: ChildFiles,
     },
     /// A child process without walls.
@@ -60,7 +59,7 @@ pub enum Enclosure<'a> {
 /// Everything that the risk of a tool is derived from.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolRiskInput<'a> {
-    /// What stands around its server.
+    /// The enclosure of its server.
     pub enclosure: Enclosure<'a>,
     /// Whether its server's version is exact; a server on the network has none.
     pub has_exact_version: bool,
@@ -75,7 +74,7 @@ pub struct ToolRiskInput<'a> {
 pub fn rate(input: &ToolRiskInput<'_>) -> Risk {
     let mut signals = vec![signal(
         Level::L3,
-        "server: another's program does the work, out of our sight",
+        "server: a foreign program does the work, and its code is not visible",
     )];
     signals.extend(enclosure(input.enclosure));
     signals.extend(version(input));
@@ -101,7 +100,7 @@ fn enclosure(enclosure: Enclosure<'_>) -> Vec<Signal> {
             .collect(),
         Enclosure::Unjailed => vec![signal(
             Level::L5,
-            "jail: none, the server can do whatever its user can",
+            "jail: none, the server can do everything its user can",
         )],
         Enclosure::Authenticated { host } => vec![signal(
             Level::L3,
@@ -200,14 +199,14 @@ fn findings(findings: &[UpstreamFinding]) -> Vec<Signal> {
     if families.count() >= 2 {
         signals.push(signal(
             Level::L4,
-            "finding: the text speaks to the model about other things",
+            "finding: the text instructs the model beyond its tool",
         ));
     }
     signals
 }
 
-/// Verbs in names of tools, and what a call of such a tool does. Upwards only: a name
-/// that sounds harmless takes nothing away.
+/// Verbs in names of tools, and the action of such a tool. They only add: a harmless
+/// name removes no action.
 const VERBS: &[(&[&str], &str)] = &[
     (
         &[
@@ -251,8 +250,8 @@ const VERBS: &[(&[&str], &str)] = &[
     (&["click"], "desktop:click"),
 ];
 
-/// What a call of a bridged tool does: what its server can reach, what its name says
-/// and what it claims. Sorted, never empty.
+/// The actions of a bridged tool: from its server's access, its name and its claims.
+/// Sorted, never empty.
 #[must_use]
 pub fn actions(enclosure: Enclosure<'_>, tool: &ToolDefinition) -> Vec<Action> {
     let mut words = vec!["code:read"];
@@ -285,7 +284,7 @@ pub fn actions(enclosure: Enclosure<'_>, tool: &ToolDefinition) -> Vec<Action> {
     actions
 }
 
-/// The derived actions and those the owner sets. The owner adds; nothing is taken away.
+/// The derived actions and those the owner sets. The owner can only add.
 #[must_use]
 pub fn with_owner(derived: Vec<Action>, set: impl IntoIterator<Item = Action>) -> Vec<Action> {
     let mut actions = derived;

@@ -1,6 +1,6 @@
-//! What changed between two JSON Schemas, and whether the newer accepts no more.
+//! Compares two JSON Schemas: the changes, and whether the newer accepts no more.
 //!
-//! The answer errs on one side only: what is not shown to be narrower is wider. A
+//! The answer errs on one side only: a change that is not proved narrower is wider. A
 //! keyword that is not listed, a reference, a step too many: all of them are wider.
 //!
 //! A schema is read as a model reads it: properties that it does not declare are not
@@ -20,7 +20,7 @@ mod bound;
 mod object;
 
 words! {
-    /// What a difference means. Later is worse.
+    /// The effect of a difference. Later is worse.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum DiffEffect {
         /// Less is accepted.
@@ -41,13 +41,13 @@ pub struct FieldDiff {
     pub path: String,
     /// What it means.
     pub effect: DiffEffect,
-    /// What stood there before.
+    /// The value before.
     pub old: Option<Value>,
-    /// What stands there now.
+    /// The value now.
     pub new: Option<Value>,
 }
 
-/// What is compared for.
+/// The purpose of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     /// A newer schema against the accepted one: what it asks of a model counts.
@@ -65,7 +65,7 @@ enum Mode {
     Exact,
 }
 
-/// What changed from the accepted schema to the seen one.
+/// The changes from the accepted schema to the current one.
 #[must_use]
 pub fn diffs(path: &str, accepted: &Value, seen: &Value) -> Vec<FieldDiff> {
     let mut comparer = Comparer::new(Rule::Review, accepted, seen);
@@ -86,7 +86,7 @@ pub fn diffs(path: &str, accepted: &Value, seen: &Value) -> Vec<FieldDiff> {
     comparer.diffs
 }
 
-/// What changed where only words may: the schema of a result.
+/// The changes of a result's schema, where only words may change.
 #[must_use]
 pub fn exact_diffs(path: &str, accepted: &Value, seen: &Value) -> Vec<FieldDiff> {
     let mut comparer = Comparer::new(Rule::Review, accepted, seen);
@@ -100,6 +100,7 @@ pub fn exact_diffs(path: &str, accepted: &Value, seen: &Value) -> Vec<FieldDiff>
 pub fn accepts_all(wide: &Value, narrow: &Value) -> bool {
     let mut comparer = Comparer::new(Rule::Values, wide, narrow);
     comparer.schema("", wide, narrow, mode_of(wide, narrow));
+    // `None`, no difference at all, is less than every effect.
     comparer.worst < Some(DiffEffect::Wider)
 }
 
@@ -178,7 +179,7 @@ fn has_other_words(value: &Value, known: &BTreeSet<&str>) -> bool {
 const TYPES: &[&str] = &[
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
-/// Keywords that say nothing by being there.
+/// Keywords without an effect of their own.
 const KEYWORDS: &[&str] = &[
     "additionalProperties",
     "exclusiveMaximum",
@@ -204,7 +205,7 @@ const LEAST: &[&str] = &["minItems", "minLength", "minProperties"];
 const MOST: &[&str] = &["maxItems", "maxLength", "maxProperties"];
 /// Keywords that may be added and not changed or removed.
 const FIXED: &[&str] = &["format", "multipleOf", "pattern"];
-/// What the versions of JSON Schema read differently.
+/// Keywords that the versions of JSON Schema read differently.
 const DIALECT: &[&str] = &[
     "$dynamicRef",
     "$recursiveRef",
@@ -249,6 +250,8 @@ impl Comparer {
             return;
         }
         let (old_fields, new_fields) = match (fields_of(old), fields_of(new)) {
+            // Attack: branches make the comparison exponential. Beyond the bound the
+            // answer is "wider", which holds the tool.
             _ if self.steps > limit::SCHEMA_STEPS_MAX => {
                 return self.note(path, DiffEffect::Wider, Some(old), Some(new));
             }

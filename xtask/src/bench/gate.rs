@@ -16,10 +16,10 @@ pub(crate) enum PromiseSet {
     All,
 }
 
-/// Where a number is in what a bench prints.
+/// The place of a number in the output of a bench.
 type Place = &'static [&'static str];
 
-/// What is compared with the bound.
+/// The measured value of a promise.
 #[derive(Clone, Copy, Debug)]
 enum Measure {
     Number(Place),
@@ -33,7 +33,7 @@ enum Bound {
     AtLeast(f64),
 }
 
-/// What happens if a bench does not print the number.
+/// The effect of a missing number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Absence {
     Breaks,
@@ -43,7 +43,7 @@ enum Absence {
 
 #[derive(Debug)]
 struct Promise {
-    /// As SPECIFICATION.md has it; the crate stands before the dot.
+    /// As SPECIFICATION.md has it; the crate is before the dot.
     name: &'static str,
     measure: Measure,
     bound: Bound,
@@ -239,7 +239,7 @@ const PROMISES: &[Promise] = &[
     },
 ];
 
-/// What became of the promises of one crate.
+/// The verdicts on the promises of one crate.
 #[derive(Debug)]
 pub(super) struct Judged {
     /// One for each promise.
@@ -260,7 +260,7 @@ pub(super) fn has_promises(crate_name: &str, set: PromiseSet) -> bool {
     promises(crate_name, set).next().is_some()
 }
 
-/// What its benches need to be told to print what is judged.
+/// The arguments that make its benches print the numbers.
 pub(super) fn arguments(crate_name: &str) -> &'static [&'static str] {
     match crate_name {
         "sandbox" => &["--json"],
@@ -268,7 +268,7 @@ pub(super) fn arguments(crate_name: &str) -> &'static [&'static str] {
     }
 }
 
-/// Judges what the benches of a crate printed.
+/// Judges the output of a crate's benches.
 pub(super) fn judge(crate_name: &str, set: PromiseSet, printed: &str) -> Judged {
     let reports = reports(printed);
     let mut judged = Judged {
@@ -310,7 +310,7 @@ impl Measure {
 }
 
 impl Bound {
-    /// What is not a number holds nothing.
+    /// NaN breaks every promise.
     fn holds(self, value: f64) -> bool {
         match self {
             Bound::AtMost(most) => value <= most,

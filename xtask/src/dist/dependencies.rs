@@ -1,4 +1,4 @@
-//! What cargo says about the program's dependencies.
+//! The program's dependencies, from cargo.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,7 +21,6 @@ pub(crate) struct Dependencies {
     edges: BTreeMap<String, Vec<String>>,
 }
 
-/// One package.
 #[derive(Clone, Debug)]
 pub(crate) struct Package {
     pub(crate) name: String,
@@ -111,7 +110,8 @@ impl Dependencies {
     }
 }
 
-/// What each package links: dependencies of tests and of build scripts are left out.
+/// The packages that each package links: dependencies of tests and of build scripts are
+/// left out.
 fn edges(value: &Value) -> BTreeMap<String, Vec<String>> {
     let nodes = value.pointer("/resolve/nodes").and_then(Value::as_array);
     let mut edges = BTreeMap::new();
@@ -158,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_what_is_linked_is_shipped() {
+    fn only_linked_packages_are_shipped() {
         let package = |name: &str| json!({"id": name, "name": name, "version": "1.0.0", "manifest_path": "/x/Cargo.toml"});
         let edge = |to: &str, kind: Value| json!({"pkg": to, "dep_kinds": [{"kind": kind}]});
         let value = json!({

@@ -46,7 +46,7 @@ pub(crate) fn make(release: &Release, stage: &Stage) -> Result<PathBuf> {
     Ok(image)
 }
 
-/// How the image is run. `docker run` can say otherwise; nothing here needs it to.
+/// How the image is run. `docker run` can override it, but need not.
 fn config(release: &Release, layer: &Path) -> Result<Value> {
     let unpacked = Command::new("gzip").arg("-dc").arg(layer).output();
     let unpacked = unpacked.context("could not start `gzip`")?.stdout;

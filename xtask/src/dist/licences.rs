@@ -28,7 +28,7 @@ pub(crate) fn text(shipped: &[&Package]) -> Result<String> {
         }
         parts.push((*package, texts));
     }
-    // Most texts are the same few, so each stands once, under all it is for.
+    // Most texts are the same few, so each is written once, under all its packages.
     let mut by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (package, texts) in parts {
         let licence = package.licence.as_deref().unwrap_or("see the text");

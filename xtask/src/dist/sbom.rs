@@ -1,4 +1,4 @@
-//! What is inside, for machines: a CycloneDX document.
+//! The software bill of materials: a CycloneDX document.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,6 @@ use super::dependencies::Package;
 /// The file, beside the archive and in it.
 pub(crate) const FILE: &str = "ringfence.cdx.json";
 
-/// The document.
 pub(crate) fn document(release: &Release, shipped: &[&Package]) -> Value {
     let purl = |package: &Package| format!("pkg:cargo/{}@{}", package.name, package.version);
     let component = |package: &Package| {

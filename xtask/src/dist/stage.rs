@@ -114,7 +114,7 @@ impl Stage {
         fs::write(&path, content).with_context(|| format!("could not write {name}"))
     }
 
-    /// What the program prints, which needs no home.
+    /// The output of the program for these arguments; it needs no home.
     fn ask(&self, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(self.program());
         command.args(arguments).env_clear();
@@ -136,7 +136,7 @@ impl Stage {
     }
 }
 
-/// An archive that is the same whenever and by whomever it is made.
+/// A reproducible archive.
 pub(crate) fn tar(folder: &Path, names: &[&str], to: &Path, time: u64) -> Result<()> {
     let mut command = Command::new("tar");
     command

@@ -1,8 +1,8 @@
-//! What the changelog says about one version.
+//! The changes of one version, from the changelog.
 
 use anyhow::{Result, ensure};
 
-/// The heading of what is not released yet.
+/// The heading of unreleased changes.
 const UNRELEASED: &str = "Unreleased";
 
 /// The changes of a version. Fails if they are missing, or if something is still listed

@@ -60,7 +60,7 @@ impl Repository {
     }
 
     fn release(&self, wish: &ReleaseWish, parts: &Parts) -> Result<TaskAnswer> {
-        // A tag needs to be somebody's.
+        // A tag needs a tagger.
         self.git(&["config", "user.name", "One"]);
         self.git(&["config", "user.email", "one@example.org"]);
         perform(&self.0, wish, parts)
@@ -215,7 +215,7 @@ fn what_does_not_fit_together_is_refused() {
     let repository = Repository::new("1.2.0", CHANGELOG);
     repository.is_refused(
         "1.2",
-        "`1.2` is no version; write three numbers, such as `0.2.0`",
+        "`1.2` is not a version; write three numbers, such as `0.2.0`",
     );
     repository.is_refused(
         "1.3.0",

@@ -10,7 +10,7 @@ use crate::tidy::tree::Tree;
 /// The crates that compute and do nothing else.
 pub(crate) const PURE: &[&str] = &["model", "find", "guard", "upstream"];
 
-/// What they may not mention, and why.
+/// Paths they may not use, and why.
 const BANS: &[(&str, &str)] = &[
     ("std::fs", "reads and writes files"),
     (
@@ -43,7 +43,7 @@ const PACKAGES: &[&str] = &[
     "sqlx",
 ];
 
-/// Mentions of the outside world in crates that must not know it.
+/// Uses of IO, clocks or the environment in pure crates.
 pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     for name in PURE {

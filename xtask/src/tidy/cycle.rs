@@ -1,9 +1,9 @@
 //! The top modules of a crate form no cycle: of two modules at most one knows
 //! the other, so that a crate can be read from the bottom up.
 //!
-//! The root of a crate is no module of this graph, for it sees all of them. What
-//! it exports again counts as the module that defines it. Cycles that are older
-//! than the rule are listed in `xtask/tidy.toml`.
+//! The root of a crate is not in this graph, because it sees all modules. What it
+//! exports again counts as the module that defines it. Cycles that are older than the
+//! rule are listed in `xtask/tidy.toml`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -160,7 +160,7 @@ impl Graph {
             false => String::new(),
         };
         let sentence = format!(
-            "{what}: {}{whole}; move what they share below them",
+            "{what}: {}{whole}; move the shared code below them",
             shown.join(", ")
         );
         Some(TidyFinding::new(path, *line, sentence))

@@ -1,5 +1,5 @@
-//! Third-party code is listed once, with who needs it and why, and there is a
-//! bound on how much of it we carry.
+//! Third-party code is listed once, with its user and reason, and its amount is
+//! bounded.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,5 @@
-//! What the rules about structure and names still put up with, from
-//! `xtask/tidy.toml`. The lists only shrink: an exception without a use
-//! is a finding too.
+//! Exceptions from the rules about structure and names, in `xtask/tidy.toml`. The lists
+//! only shrink: an exception without a use is a finding too.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! One thing that is out of order, and where.
+//! One violation of a rule, and its place.
 
 use std::fmt;
 

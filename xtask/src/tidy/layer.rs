@@ -1,6 +1,6 @@
-//! Who may see whom. The table is the picture in ARCHITECTURE.md: words below,
-//! organs that never see each other, the spine, the doors, the binary on top.
-//! Tests are held to it too, for a test that reaches upward is a knot.
+//! Which crate may depend on which. The table is the picture of layers in
+//! ARCHITECTURE.md. Tests obey it too, because a test that depends on a higher layer
+//! makes a cycle.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("sandbox", &["model"]),
     ("host", &["model"]),
     ("store", &["model"]),
-    // It stands on the worker's own walls: what a process can do to itself is written once.
+    // It uses the worker's own walls: the limits that a process sets on itself are
+    // written once.
     ("jail", &["model", "sandbox"]),
     ("bridge", &["model", "host", "jail"]),
     (

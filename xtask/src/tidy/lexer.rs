@@ -1,9 +1,9 @@
 //! Just enough of Rust's lexical grammar to look at code without being misled
 //! by comments and literals.
 
-/// The text with comments, strings and character literals turned into spaces.
-/// Lines keep their numbers. Text that is not valid Rust gives some answer, for
-/// the compiler refuses it elsewhere.
+/// The text with comments, strings and character literals turned into spaces. Lines
+/// keep their numbers. Invalid Rust gives some answer; the compiler refuses it
+/// elsewhere.
 pub(crate) fn code_only(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;

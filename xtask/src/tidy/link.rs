@@ -1,6 +1,5 @@
-//! Relative links in Markdown lead somewhere: to a file of the tree, and with
-//! `#` to a heading in it. Links to the web are not followed, for tests need no
-//! network.
+//! Relative links in Markdown lead somewhere: to a file of the tree, and with `#` to a
+//! heading in it. Links to the web are not followed, because tests use no network.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! The lints keep most rules of the house; this rule keeps the lints. A crate
-//! takes the workspace's list, and a crate with a `clippy.toml` of its own,
-//! which hides the one at the root, repeats what stands there.
+//! The lints enforce most project rules; this rule enforces the lints. A crate takes
+//! the workspace's list, and a crate with a `clippy.toml` of its own, which hides the
+//! one at the root, repeats its content.
 
 use toml::{Table, Value};
 
@@ -17,7 +17,7 @@ const ADDED: &[&str] = &["disallowed-methods", "disallowed-types"];
 /// The only crate that may have a list of its own, and the lint it may change.
 const SANDBOX: (&str, &str) = ("crates/sandbox/Cargo.toml", "unsafe_code");
 
-/// Crates that slipped out of the lints.
+/// Crates without the workspace's lints.
 pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let root = match table(tree, ROOT) {
         Ok(root) => root,

@@ -90,7 +90,7 @@ impl<'t> Manifest<'t> {
         self.get(keys)?.as_str()
     }
 
-    /// The line a key stands on; the first line if it is missing.
+    /// The line of a key; the first line if it is missing.
     pub(crate) fn line_of(&self, keys: &[&str]) -> usize {
         let Some((last, outer)) = keys.split_last() else {
             return 1;

@@ -17,7 +17,7 @@ const KEYWORDS: &[&str] = &[
 /// One path in the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mention {
-    /// `*` stands for a glob.
+    /// `*` is a glob.
     pub(crate) segments: Vec<String>,
     /// From one.
     pub(crate) line: usize,

@@ -11,7 +11,7 @@ pub(crate) struct SourceFile<'tree> {
     pub(crate) crate_name: &'tree str,
     /// From the root of the repository.
     pub(crate) path: &'tree str,
-    /// The modules it stands in, its own last; nothing for the crate's root.
+    /// The modules it is in, its own last; nothing for the crate's root.
     pub(crate) module: Vec<&'tree str>,
     /// Its code without what only tests compile.
     pub(crate) tokens: Vec<Token>,

@@ -102,7 +102,7 @@ fn test_attribute(tokens: &[Token]) -> Option<usize> {
     is_test.then_some(inner.len() + 3)
 }
 
-/// What stands between `#[` and `]`, if the code starts so.
+/// The text between `#[` and `]`, if the code starts so.
 fn attribute(tokens: &[Token]) -> Option<&[Token]> {
     let [hash, open, inner @ ..] = tokens else {
         return None;

@@ -92,7 +92,7 @@ impl Tree {
             }
             let kind = entry
                 .file_type()
-                .with_context(|| format!("could not look at `{path}`"))?;
+                .with_context(|| format!("could not inspect `{path}`"))?;
             if kind.is_dir() {
                 self.read_folder(root, &path, &ignored)?;
             } else if kind.is_file() {
@@ -106,7 +106,7 @@ impl Tree {
         let place = root.join(&path);
         let bytes_count = place
             .metadata()
-            .with_context(|| format!("could not look at `{path}`"))?
+            .with_context(|| format!("could not inspect `{path}`"))?
             .len();
         let text = if bytes_count > FILE_BYTES_MAX {
             None

@@ -54,7 +54,7 @@ const SOURCE: &[&str] = &[
     ".ci/commit-msg",
 ];
 
-/// Every forbidden word, where it stands.
+/// Every forbidden word, with its place.
 pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     for (path, text) in tree.texts().filter(|(path, _)| !is_lockfile(path)) {
@@ -137,7 +137,7 @@ fn switched_off(path: &str, text: &str) -> Vec<TidyFinding> {
     found
 }
 
-/// What stands in a comment on the line above a sleep that is meant, with why.
+/// The mark in a comment above an intended sleep, with the reason.
 const NAP: &str = "// Sleeps: ";
 
 /// Tests that wait for time to pass where they could wait for a condition. One

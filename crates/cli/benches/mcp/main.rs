@@ -50,7 +50,7 @@ const RATIO_MAX: f64 = 4.0;
 /// How long half of the calls of a single client may take, in milliseconds.
 const WAIT_MS_MAX: f64 = 1.0;
 
-/// What nobody would accept.
+/// An arguments object that every schema refuses.
 const WAIT_MS_FAILURE: f64 = 10.0;
 
 fn main() -> ExitCode {

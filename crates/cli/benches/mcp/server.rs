@@ -102,7 +102,7 @@ impl Server {
         server
     }
 
-    /// The same tool on the SDK of somebody else, if `cargo xtask peers` has put it there.
+    /// The same tool on another project's SDK, if `cargo xtask peers` has put it there.
     pub(crate) fn peer(peer: Peer) -> Option<Server> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let installed = here.join("target/peers");

@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::HomeArguments;
 
-/// What a log is held against when it is verified.
+/// The references a log is verified against.
 #[derive(Debug, Args)]
 pub(crate) struct AuditAgainst {
-    /// A signed head kept elsewhere; the log must begin with what it covers
+    /// A signed head kept elsewhere; the log must extend it
     #[arg(long, value_name = "FILE")]
     pub(crate) checkpoint: Vec<PathBuf>,
     /// The public key that must have signed, as `audit key` prints it
@@ -27,12 +27,12 @@ pub(crate) struct AuditAgainst {
     pub(crate) nodes: Vec<PathBuf>,
 }
 
-/// What an export consists of.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// The records
     Records,
-    /// The records up to the newest signed head, with what it takes to check them
+    /// The records up to the newest signed head, with their proofs
     Proofs,
     /// Events of the Open Cybersecurity Schema Framework
     Ocsf,
@@ -58,7 +58,7 @@ pub(crate) struct AuditProve {
     /// The id of a call or notice, or a prefix of it
     #[arg(value_name = "ID", required_unless_present = "since")]
     pub(crate) id: Option<String>,
-    /// Prove that the log begins with what this signed head covers
+    /// Prove that the log extends this signed head
     #[arg(long, value_name = "CHECKPOINT", conflicts_with = "id")]
     pub(crate) since: Option<PathBuf>,
     #[command(flatten)]
@@ -86,7 +86,7 @@ pub(crate) struct AuditWitness {
 #[derive(Debug, Args)]
 #[command(after_help = "With `--json` one value per line; with `--once` one value.")]
 pub(crate) struct TopArguments {
-    /// Print one picture of the last minute and stop
+    /// Print the last minute once and stop
     #[arg(long)]
     pub(crate) once: bool,
     #[command(flatten)]

@@ -1,6 +1,6 @@
-//! What a shell completes the word before the cursor with: commands, flags, the words a
-//! flag takes, and which names of the home. It reads the declared command line, so it
-//! knows whatever the parser knows; it opens nothing.
+//! Completions of the word before the cursor: commands, flags, the words a flag takes,
+//! and which names of the home. It reads the declared command line, so it knows
+//! whatever the parser knows; it opens nothing.
 
 use std::path::PathBuf;
 
@@ -46,12 +46,12 @@ impl CompletedName {
 /// A word that fits, and what it means.
 pub(crate) type Offer = (String, String);
 
-/// What the last word can become.
+/// The completions of the last word.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sought {
-    /// What was typed of it.
+    /// The part that was typed.
     pub(crate) begin: String,
-    /// What stands before it in the same word: `--tool=`.
+    /// The part before it in the same word: `--tool=`.
     pub(crate) before: String,
     /// Words that need no home.
     pub(crate) offers: Vec<Offer>,
@@ -203,7 +203,7 @@ impl<'a> Reading<'a> {
 }
 
 impl Sought {
-    /// What an argument can be.
+    /// Adds the values of an argument.
     fn take_values(&mut self, argument: &Arg) {
         let values = argument.get_possible_values().into_iter();
         let values = values.filter(|value| takes_value(argument) && !value.is_hide_set());

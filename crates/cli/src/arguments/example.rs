@@ -1,7 +1,7 @@
-//! Examples of every command: what a person types, and what for. Help and the manual
-//! pages show them; a test gives each line to a shell and to the parser.
+//! Examples of every command: the line and its purpose. Help and the manual pages show
+//! them; a test gives each line to a shell and to the parser.
 
-/// An example: the line, and what it is for.
+/// An example: the line and its purpose.
 pub(crate) type ExampleLine = (&'static str, &'static str);
 
 /// Examples of a group that has none of its own: so many, one of each command.
@@ -242,7 +242,7 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
     (
         "approvals approve",
         &[
-            ("ringfence approvals approve 3f2a", "asks how far it goes"),
+            ("ringfence approvals approve 3f2a", "asks for the scope"),
             (
                 "ringfence approvals approve 3f2a --scope session",
                 "this session",
@@ -397,7 +397,10 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         &[
             ("ringfence audit list --since 2h", "the last two hours"),
             ("ringfence audit list --status refused", "refused calls"),
-            ("ringfence audit list --kind notice", "changes beside calls"),
+            (
+                "ringfence audit list --kind notice",
+                "changes outside of calls",
+            ),
         ],
     ),
     (
@@ -454,7 +457,7 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         "top",
         &[
             ("ringfence top", "stop with Ctrl-C"),
-            ("ringfence top --once --json", "one picture, for a script"),
+            ("ringfence top --once --json", "once, for a script"),
         ],
     ),
     (
@@ -540,8 +543,8 @@ pub(crate) fn of(path: &str) -> Vec<ExampleLine> {
     first.take(GROUP_EXAMPLES_MAX).collect()
 }
 
-/// The examples of a command as help shows them. What a line is for stands behind `#`,
-/// so that the whole line can be pasted into a shell.
+/// The examples of a command as help shows them. The purpose of a line follows `#`, so
+/// that the whole line can be pasted into a shell.
 pub(crate) fn block(path: &str) -> String {
     let examples = of(path);
     let widths = examples.iter().map(|(line, _)| line.chars().count());

@@ -12,8 +12,8 @@ pub(crate) struct Task {
     pub(crate) commands: &'static [&'static str],
 }
 
-/// Every command stands here once, in the order in which help shows them. A new one
-/// goes here and into [`example::EXAMPLES`].
+/// Every command is here once, in the order in which help shows them. A new one goes
+/// here and into [`example::EXAMPLES`].
 pub(crate) const TASKS: &[Task] = &[
     Task {
         heading: "Author tools",
@@ -53,7 +53,7 @@ pub(crate) const TASKS: &[Task] = &[
         ],
     },
     Task {
-        heading: "Look at the state",
+        heading: "Inspect",
         commands: &[
             "list",
             "show",

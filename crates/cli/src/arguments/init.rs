@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{ClientWord, HomeArguments};
 
-/// Without `--yes` it asks at the terminal for what is not given here.
+/// Without `--yes` it asks at the terminal for every answer that no flag gives.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 written, 1 stopped at a question, 2 there are settings already.")]
 pub(crate) struct InitArguments {

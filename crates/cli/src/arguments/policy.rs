@@ -40,7 +40,7 @@ pub(crate) struct PolicyShow {
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 nothing wrong, 1 a finding is an error, 2 could not be read.")]
 pub(crate) struct PolicyLint {
-    /// A rule file or configuration, instead of what is in force
+    /// A rule file or configuration, instead of those in force
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]

@@ -17,7 +17,7 @@ pub(crate) struct Script {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScriptCommand {
-    /// Check a script without running it: what is refused, where, what to write
+    /// Check a script without running it: findings, places and fixes
     Check(ScriptCheck),
     /// Run a script, with the tools you may call
     Run(ScriptRun),
@@ -43,7 +43,7 @@ pub(crate) struct ScriptRun {
     /// How much it is trusted, instead of `codecall.preset`
     #[arg(long, value_name = "PRESET")]
     pub(crate) preset: Option<PresetWord>,
-    /// What the script reads as `codecallContext`, a JSON object
+    /// The JSON object that the script reads as `codecallContext`
     #[arg(long, value_name = "JSON")]
     pub(crate) context: Option<String>,
     /// The only tool it may call; give it several times for several

@@ -16,17 +16,17 @@ pub(crate) struct ServersArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServersCommand {
-    /// List the servers: what is accepted, what is held
+    /// List the servers, and what is accepted or held
     List(ServersList),
     /// Show one server: its settings and its tools
     Show(ServerNamed),
     /// Add a server to the settings, start it and show its tools
     Add(Box<ServersAdd>),
-    /// Remove a server, and forget what was accepted of it
+    /// Remove a server and its accepted definitions
     Remove(ServerNamed),
-    /// Start a server and show what differs from what was accepted
+    /// Start a server and show what changed since it was accepted
     Review(ServerNamed),
-    /// Accept what a server offers: all of it, or some tools
+    /// Accept the tools of a server, all or some
     Accept(ServersAccept),
     /// Block a server or one of its tools until it is accepted again
     Block(ServersBlock),
@@ -34,7 +34,7 @@ pub(crate) enum ServersCommand {
     Restart(ServerNamed),
     /// Sign in to a server at an address, in a browser
     Login(ServersLogin),
-    /// Print what a running server wrote to standard error
+    /// Print the standard error of a server
     Logs(ServerNamed),
     /// Compare what servers offer with a lock file, or write that file
     Verify(ServersVerify),
@@ -98,7 +98,7 @@ pub(crate) struct ServersAdd {
     /// A file or folder the program may read and write
     #[arg(long, value_name = "PATH", conflicts_with = "url")]
     pub(crate) write: Vec<PathBuf>,
-    /// What the program may connect to; `none` is the default
+    /// Network access of the program; `none` is the default
     #[arg(long, value_name = "REACH", conflicts_with = "url")]
     pub(crate) network: Option<NetworkWord>,
     /// A host the program may connect to, and nothing else, such as `api.example.com`
@@ -114,7 +114,7 @@ pub(crate) struct ServersAdd {
     pub(crate) common: Common,
 }
 
-/// What the process of a server may connect to.
+/// The network access of a server's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NetworkWord {
     None,
@@ -129,8 +129,7 @@ pub(crate) enum EraWord {
     Modern,
 }
 
-/// Starts the server, shows what it offers and asks. What is accepted is exactly what was
-/// shown.
+/// Shows the server's definitions and asks. Exactly the shown text is accepted.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 accepted, 1 not accepted, 2 could not be done.")]
 pub(crate) struct ServersAccept {
@@ -168,7 +167,7 @@ pub(crate) struct ServersVerify {
     /// The lock file
     #[arg(long, value_name = "FILE", default_value = "ringfence.lock")]
     pub(crate) lock: PathBuf,
-    /// Write what is accepted into that file instead
+    /// Write the accepted digests to that file instead
     #[arg(long)]
     pub(crate) write: bool,
     #[command(flatten)]

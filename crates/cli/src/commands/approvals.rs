@@ -26,7 +26,6 @@ const WATCH_EVERY: Duration = Duration::from_millis(200);
 /// Characters of the arguments in a list.
 const LISTED_CHARS_MAX: usize = 80;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &ApprovalsArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(arguments.home())?;
     let inbox = engine.approvals();
@@ -85,7 +84,7 @@ fn run_approve(
             Typed::Nowhere => {
                 let word = printer.styled(Style::Bad, "refused");
                 printer.note(&format!(
-                    "{word}: a yes is typed at a terminal, and this command has none; the question still waits"
+                    "{word}: an approval is typed at a terminal, and this command has none; the question stays open"
                 ));
                 return Ok(Exit::No);
             }

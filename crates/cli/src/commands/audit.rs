@@ -1,4 +1,4 @@
-//! `ringfence audit`: what was asked, decided and done.
+//! `ringfence audit`: lists, shows, verifies and exports the audit.
 
 mod evidence;
 mod nodes;
@@ -32,12 +32,11 @@ const TAIL_EVERY: Duration = Duration::from_millis(200);
 /// Entries `tail` takes at a time.
 const TAIL_ENTRIES_MAX: usize = 500;
 
-/// Runs the command.
 pub(crate) fn run(
     arguments: &crate::arguments::AuditArguments,
     printer: &mut Printer,
 ) -> anyhow::Result<Exit> {
-    // What was exported is verified without a home.
+    // An export is verified without a home.
     if let AuditCommand::Verify(verify) = &arguments.command
         && let Some(exit) = evidence::run_elsewhere(verify, printer)?
     {
@@ -193,7 +192,7 @@ fn run_show(audit: &Audit, show: &AuditShow, printer: &mut Printer) -> anyhow::R
             Ok(Exit::Done)
         }
         FoundEntry::One(entry) => {
-            // Both formats show the whole entry: who looks at one entry wants all of it.
+            // Both formats show the whole entry, because the user asked for this one.
             let value = serde_json::to_value(&entry)?;
             match printer.format() {
                 Format::Json => printer.json(&value),
@@ -263,7 +262,7 @@ fn show_verified(verified: &Verified, printer: &mut Printer) -> anyhow::Result<E
             if verified.cuts > 0 {
                 printer.line(
                     "hint: `ringfence audit list --kind notice` shows when it was noticed; \
-                     once you know why, `ringfence audit acknowledge ID --note TEXT` says so",
+                     once you know why, record it: `ringfence audit acknowledge ID --note TEXT`",
                 );
             }
         }

@@ -13,7 +13,6 @@ use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use crate::wiring;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &CallersArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(arguments.home())?;
     let callers = &engine.callers();

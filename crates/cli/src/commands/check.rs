@@ -36,7 +36,7 @@ struct Checked {
     documents: Vec<Checkup>,
 }
 
-/// A document, and what the home folder knows about it.
+/// A document, with its grants and name clashes from the home folder.
 struct Checkup {
     assessed: Assessment,
     variables: Vec<Variable>,
@@ -44,7 +44,6 @@ struct Checkup {
     is_taken: bool,
 }
 
-/// Runs the command.
 pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Exit> {
     let environment = settings::environment_with(arguments.common.env_file.as_deref())?;
     let home = settings::home(arguments.common.home.home.as_deref());
@@ -90,7 +89,7 @@ pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Ex
     Ok(exit)
 }
 
-/// What the home folder and the binary know about names and variables.
+/// Names and grants, from the home folder and the binary.
 struct Known {
     catalog: Catalog,
     /// Absent without a home: `check` never creates one.

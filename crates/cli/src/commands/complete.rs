@@ -1,6 +1,6 @@
-//! `ringfence complete`: what the word before the cursor can become, one offer to a line.
-//! A shell runs it at a key press, so it starts nothing, writes nothing, says nothing
-//! about errors, and ends soon.
+//! `ringfence complete`: completions of the word before the cursor, one per line. A shell
+//! runs it at a key press, so it starts nothing, writes nothing, prints no errors, and
+//! is fast.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,7 +29,6 @@ const FILES_MAX: usize = 2_000;
 /// A longer name is not offered.
 const NAME_CHARS_MAX: usize = 100;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &CompleteArguments, printer: &mut Printer) -> Exit {
     let sought = complete::sought(&arguments.words);
     let mut offers = sought.offers;
@@ -63,6 +62,7 @@ fn names_in_time(kind: CompletedName, home: &Path) -> BTreeSet<String> {
         };
         let _ = sender.send(names);
     });
+    // If the disk is too slow, the thread is left behind and ends with the process.
     let mut names = receiver.recv_timeout(WAIT_MAX).unwrap_or_default();
     names.retain(|name| is_plain(name));
     names

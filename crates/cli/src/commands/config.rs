@@ -14,7 +14,6 @@ use crate::wiring;
 /// Columns of the keys; the few longer ones push their values.
 const KEY_COLUMNS_MAX: usize = 32;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &HomeArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(arguments)?;
     let from = settings::home_source(arguments.home.as_deref());

@@ -32,12 +32,11 @@ use crate::wiring;
 use client::{Entry, Folders, Platform};
 use identity::Identity;
 
-/// What the server is called in every client's settings.
+/// The server's name in every client's settings.
 pub(crate) const NAME: &str = "ringfence";
 /// Settings of a client, in bytes.
 const FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &ConnectArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(&arguments.home)?;
     let config = settings::config(Some(&home))?;
@@ -116,6 +115,8 @@ impl Change<'_> {
         }
         let is_new = new.is_some();
         let answers = identity::answers(said, now, client.shown(), self.asks && is_new)?;
+        // The key is stored before the client gets it: a key in its file must never be
+        // one that the server refuses.
         own.keep(self.home)?;
         let text = new.as_deref().or(self.old).unwrap_or_default();
         let written = write(self.path, self.old.filter(|_| is_new), text, is_new);
@@ -183,7 +184,7 @@ impl Change<'_> {
             false => printer.line(&format!("{file}  up to date")),
         }
         if told.is_mended {
-            printer.note("others could read that file, which holds a key; only you can now");
+            printer.note("other users could read that file, which holds a key; now only you can");
         }
         match (told.caller, told.answers) {
             (Some(name), Some(Level::L0)) => printer.note(&format!(
@@ -243,7 +244,7 @@ fn entry(
     if let Some(url) = address {
         return client::entry(client, &Entry::Address { url, key });
     }
-    let program = std::env::current_exe().context("cannot find the file of this program")?;
+    let program = std::env::current_exe().context("cannot find the program file of `ringfence`")?;
     let is_usual = settings::home_source(arguments.home.home.as_deref()) == "default";
     let entry = Entry::Program {
         program: &program,

@@ -1,5 +1,5 @@
-//! `ringfence demo`: the fence at work in one minute, without a client. It happens in a
-//! home of its own, which goes afterwards, and no packet leaves the machine.
+//! `ringfence demo`: sandbox, policy and audit at work in one minute, without a client.
+//! It uses a temporary home and sends no packet.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,11 +44,10 @@ const EXFILTRATES: &str = r#"{
   "sandboxOverrides": { "networkMode": "allowlist", "hostsAllow": ["api.weather.example"] }
 }"#;
 
-/// What models write when a page told them to: a way out of the sandbox.
+/// An escape attempt, as models write it when a web page tells them to.
 const ESCAPES: &str =
     "const make = [].filter['constr' + 'uctor'];\nreturn make('return process.env')();";
 
-/// Runs the command.
 pub(crate) fn run(printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = DemoHome::make()?;
     let engine = home.engine()?;
@@ -107,7 +106,7 @@ async fn call(engine: &Engine, tool: &str, arguments: Value) -> Outcome {
     engine.call(request).await.into_inner()
 }
 
-/// What the caller is told.
+/// The answer to the caller.
 fn told(outcome: &Outcome) -> String {
     match (&outcome.error, &outcome.value) {
         (Some(error), _) => format!("{}: {}", error.reason.code(), error.message),
@@ -253,7 +252,7 @@ fn show_audit(engine: &Engine) -> anyhow::Result<Step> {
     })
 }
 
-/// A home that goes with the demo.
+/// A temporary home, removed when dropped.
 struct DemoHome(PathBuf);
 
 impl DemoHome {
@@ -292,6 +291,7 @@ impl DemoHome {
 
 impl Drop for DemoHome {
     fn drop(&mut self) {
+        // A leftover in the temporary folder is no reason to fail the demo.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -14,7 +14,6 @@ use crate::wiring;
 
 mod children;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &HomeArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let handed = settings::credentials();
     let folder = wiring::absolute_home(arguments)?;

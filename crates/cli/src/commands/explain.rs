@@ -16,7 +16,7 @@ use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use crate::wiring;
 
-/// What is shown, whether the call was made or not.
+/// A call to explain, recorded or only supposed.
 struct Shown<'a> {
     call_id: Option<&'a str>,
     tool: &'a str,
@@ -29,7 +29,6 @@ struct Shown<'a> {
     closing: Option<&'a Closing>,
 }
 
-/// Runs the command.
 pub(crate) fn run(explain: &Explain, printer: &mut Printer) -> anyhow::Result<Exit> {
     match (&explain.id, &explain.tool) {
         (Some(id), _) => recorded(id, explain, printer),

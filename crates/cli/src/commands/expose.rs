@@ -15,7 +15,6 @@ use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer};
 use crate::wiring;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &Expose, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(&arguments.home)?;
     if changes_something(arguments) {

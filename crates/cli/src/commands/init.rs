@@ -24,7 +24,7 @@ use crate::wiring;
 /// The risk up to which an interactive client may answer, where one does.
 const CLIENT_ANSWERS: Level = Level::L4;
 
-/// What was chosen.
+/// The answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chosen {
     client: Option<ClientWord>,
@@ -53,7 +53,6 @@ const CLIENTS: &[(ClientWord, &str)] = &[
     (ClientWord::VsCode, "Visual Studio Code"),
 ];
 
-/// Runs the command.
 pub(crate) fn run(arguments: &InitArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(&arguments.home)?;
     let path = home.join(CONFIG_FILE);
@@ -68,13 +67,13 @@ pub(crate) fn run(arguments: &InitArguments, printer: &mut Printer) -> anyhow::R
         return Ok(Exit::No);
     };
     write(&home, &path, &settings(&chosen))?;
-    // The engine reads the file as it will at every start; what it refuses goes again.
+    // The engine reads the file as it will at every start. If it refuses, the file is removed.
     if let Err(fault) = try_out(&chosen, &arguments.home) {
         let _ = fs::remove_file(&path);
         return Err(fault.context("nothing was written"));
     }
     if let Some(client) = chosen.client {
-        // The settings are good without it, so this is no reason to take them back.
+        // The settings are complete without a client, so they stay.
         let connected = connect::run(&connect(client, &chosen, arguments), printer);
         let why = match connected {
             Ok(Exit::Done) => None,
@@ -120,7 +119,7 @@ Next:
   ringfence run countWords --args '{\"text\":\"one two\"}'
   ringfence approvals watch     answer approval questions as they come";
 
-/// Asks for what was not given. Nothing if the person stopped.
+/// Asks for the answers that no flag gave. `None` if the person stopped.
 fn choose(arguments: &InitArguments) -> anyhow::Result<Option<Chosen>> {
     let asks = !arguments.yes;
     if asks && !console::is_here() {
@@ -303,6 +302,7 @@ fn write(home: &Path, path: &Path, text: &str) -> anyhow::Result<()> {
     };
     folder.create(home).map_err(unwritable(home))?;
     let mut options = fs::OpenOptions::new();
+    // `create_new`: settings that appeared since the first check are not overwritten.
     options.write(true).create_new(true).mode(0o600);
     let mut file = options.open(path).map_err(unwritable(path))?;
     let written = file

@@ -17,7 +17,6 @@ use crate::output::printer::{Format, Printer, Style};
 use crate::settings;
 use crate::wiring;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &KeysArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(arguments.home())?;
     with_admin(&home, |admin| match &arguments.command {

@@ -24,7 +24,6 @@ use crate::wiring;
 /// Columns a name may take in the table.
 const NAME_COLUMNS_MAX: usize = 40;
 
-/// Runs `list`.
 pub(crate) fn run(arguments: &List, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine(&arguments.common)?;
     let environment = engine.environment()?;

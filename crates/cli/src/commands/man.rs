@@ -12,7 +12,6 @@ use crate::arguments::manual;
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer};
 
-/// Runs the command.
 pub(crate) fn run(arguments: &ManArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     if let Some(folder) = &arguments.output {
         return write_all(folder, printer);

@@ -1,5 +1,5 @@
-//! `ringfence` alone: what is set up, what runs, what waits, and what to try next. It
-//! changes nothing, and makes no home where there is none.
+//! `ringfence` alone: an overview of tools, server and open questions, with commands to
+//! try next. It changes nothing and creates no home.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -19,7 +19,6 @@ use crate::{settings, wiring};
 /// How long a server on this machine may take to answer.
 const ANSWER_MAX: Duration = Duration::from_millis(300);
 
-/// Runs the command.
 pub(crate) fn run(printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = settings::home(None).context("there is no home folder; set RINGFENCE_HOME")?;
     let version = env!("CARGO_PKG_VERSION");

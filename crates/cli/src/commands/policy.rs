@@ -35,7 +35,6 @@ use stands::Stands;
 /// Call ids named for each group of changes.
 const GROUP_IDS_MAX: usize = 3;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &Policy, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(arguments.home())?;
     match &arguments.command {
@@ -95,7 +94,7 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
         printer.line(&format!("{id}  {}  {source}", one_line(&rule.words())));
     }
     printer.line(&format!(
-        "where no rule speaks, tools that leave it to the rules are asked about from {ask_from} up"
+        "where no rule matches, tools that leave approval to the rules need it from {ask_from} up"
     ));
     show_candidate(&now.settings, printer);
     Ok(Exit::Done)
@@ -124,12 +123,12 @@ fn show_candidate(settings: &Settings, printer: &mut Printer) {
     match &settings.shadow {
         None => {}
         Some(Candidate::Good { file, .. }) => printer.line(&format!(
-            "`{}` is evaluated beside them and decides nothing",
+            "`{}` is evaluated alongside them and decides nothing",
             one_line(file)
         )),
         Some(Candidate::Broken { file, .. }) => {
             printer.line(&format!(
-                "`{}` cannot be evaluated beside them",
+                "`{}` cannot be evaluated alongside them",
                 one_line(file)
             ));
         }
@@ -221,7 +220,7 @@ fn unreadable(fault: &EngineError, printer: &mut Printer) -> Exit {
     Exit::No
 }
 
-/// What would hold if a file were in force.
+/// The settings as they would be with a file in force.
 fn candidate(now: &Snapshot, path: &Path) -> anyhow::Result<Result<Arc<Settings>, EngineError>> {
     let text = source::small_text(path).context("could not read the rules")?;
     Ok(now.settings.candidate(path, &text).map(Arc::new))

@@ -16,7 +16,6 @@ use crate::output::printer::{self, Format, Printer, Style};
 use crate::wiring::consent;
 use crate::wiring::{self, Subject};
 
-/// Runs the command.
 pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let raw_arguments = read_arguments(arguments.args.as_deref())?;
     let engine = wiring::engine_for_one_call(&arguments.common)?;

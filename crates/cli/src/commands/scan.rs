@@ -1,5 +1,5 @@
-//! `ringfence scan`: the MCP servers of clients, and what is suspicious in how they are
-//! started. It only reads files; no server is started and no secret is shown.
+//! `ringfence scan`: looks for risks in how the MCP servers of clients are started. It
+//! only reads files; no server is started and no secret is shown.
 
 use anyhow::Context as _;
 use model::text::{count, elided, one_line};
@@ -11,7 +11,6 @@ use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use engine::server_launch::{finding_line, finding_value};
 
-/// Runs the command.
 pub(crate) fn run(arguments: &ScanArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let files = match &arguments.target {
         Some(word) => vec![ClientFile::find(word)?],

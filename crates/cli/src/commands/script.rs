@@ -18,7 +18,6 @@ use crate::output::printer::{self, Format, Printer, Style};
 use crate::source::{self, SourceText};
 use crate::wiring;
 
-/// Runs the command.
 pub(crate) fn run(script: &Script, printer: &mut Printer) -> anyhow::Result<Exit> {
     match &script.command {
         ScriptCommand::Check(arguments) => check(arguments, printer),

@@ -12,7 +12,6 @@ use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use crate::wiring;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &SecretsArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     match &arguments.command {
         SecretsCommand::List(list) => run_list(list, printer),

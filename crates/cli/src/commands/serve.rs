@@ -40,8 +40,8 @@ use crate::wiring::telemetry::Traces;
 use crate::wiring::waiting;
 use crate::wiring::witness;
 
-/// Runs the command.
 pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
+    // A server runs for weeks: freed memory must go back to the system.
     engine::memory::settle();
     let runtime = wiring::server_runtime()?;
     runtime.block_on(serving(serve, printer))
@@ -60,12 +60,15 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let address = address(listen).await?;
     mcp::auth::may_listen(address, mode).map_err(|problem| anyhow::anyhow!(problem))?;
     let listener = listener(listen, address).await?;
+    // Asked again: port 0 became a real one.
     let address = listener.local_addr()?;
     let (auth, token) = auth::open(engine.home(), &config, address, mode)?;
     if token.is_new {
         note_token(&engine)?;
     }
     let door = Door::open(Arc::new(engine))?;
+    // Started now, so that a machine without a sandbox layer fails here and not at the
+    // first call.
     door.engine().pool().await?;
     let url = format!("{}{}", auth.base_url(), http::PATH);
     let warnings = warnings(address, mode);
@@ -136,7 +139,7 @@ impl Instruments {
 
 /// Writes a notice about a new token. If that fails, the token is deleted.
 fn note_token(engine: &Engine) -> anyhow::Result<()> {
-    let message = "the token of this machine was made";
+    let message = "the token of this machine was created";
     let notice = Notice::new(Act::KeyMade, SERVER, "serve", message).about(TOKEN_FILE);
     let written = engine.notice(notice);
     if written.is_err() {
@@ -198,7 +201,7 @@ async fn listener(listen: &str, address: SocketAddr) -> anyhow::Result<TcpListen
                     None => "another program".to_owned(),
                 };
                 format!(
-                    "{holder} has it: end that one, or choose another port, such as \
+                    "{holder} uses it: stop that process, or choose another port, such as \
                      `--listen 127.0.0.1:0` for any free one"
                 )
             }

@@ -3,7 +3,7 @@
 
 /// Adds a server.
 mod add;
-/// What a server offers against what was accepted.
+/// Current definitions of a server against the accepted ones.
 mod review;
 /// The lock file.
 mod verify;
@@ -36,7 +36,6 @@ use crate::wiring;
 use engine::server_launch::{ServerLaunch, finding_line, finding_value};
 use review::ReviewSheet;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &ServersArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine(arguments.common())?;
     match &arguments.command {
@@ -58,7 +57,7 @@ pub(crate) fn run(arguments: &ServersArguments, printer: &mut Printer) -> anyhow
     }
 }
 
-/// Starts a server and keeps what it offers. The last lines of one that fails go to
+/// Starts a server and stores its definitions. The last lines of one that fails go to
 /// standard error.
 pub(crate) fn look(
     engine: &Engine,
@@ -289,7 +288,7 @@ fn run_remove(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Res
     let Some(changed) = edit::without(&text, name)? else {
         return Err(unknown(engine, name));
     };
-    // What was accepted goes first: if this ends in between, the server is held, and the
+    // The accepted definitions are removed first: if this ends in between, the server is held, and the
     // command can be repeated.
     engine.servers().forget(name)?;
     store::settings::write(engine.home(), &changed)?;
@@ -375,8 +374,8 @@ fn run_block(engine: &Engine, block: &ServersBlock, printer: &mut Printer) -> an
     Ok(Exit::Done)
 }
 
-/// Prints what the running processes of a server wrote; if none runs, what the last one
-/// did. Starts nothing.
+/// Prints the standard error of a server's running processes, or of the last one.
+/// Starts nothing.
 fn run_logs(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
     let logs = engine.servers().logs(name)?;
     if printer.format() == Format::Json {

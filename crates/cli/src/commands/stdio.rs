@@ -13,7 +13,6 @@ use crate::wiring;
 use crate::wiring::auth;
 use crate::wiring::waiting;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
     let common = &arguments.common;
     engine::memory::settle();

@@ -23,7 +23,6 @@ const CONNECT: Duration = Duration::from_secs(2);
 /// How long the system may take to say that it knows no browser.
 const OPENED: Duration = Duration::from_millis(500);
 
-/// Runs the command.
 pub(crate) fn run(arguments: &StudioArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(&arguments.home)?;
     let url = match &arguments.url {
@@ -88,7 +87,7 @@ fn open(url: &str) -> bool {
     } else {
         "xdg-open"
     };
-    // What it prints is kept from the terminal; it may run as long as the browser does.
+    // Its output must not reach the terminal; it may run as long as the browser does.
     let (sender, answered) = mpsc::channel();
     let address = url.to_owned();
     std::thread::spawn(move || {

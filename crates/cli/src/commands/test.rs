@@ -22,7 +22,7 @@ use crate::output::progress::Bar;
 use crate::wiring::consent;
 use crate::wiring::{self, Subject};
 
-/// What is to be tested.
+/// A tool to test, or one to skip.
 enum Candidate {
     Ready(Box<Ready>),
     /// Why it is skipped when all tools are tested.
@@ -35,7 +35,7 @@ struct Ready {
     source: &'static str,
 }
 
-/// How the tests came out.
+/// The counts of a run.
 #[derive(Default)]
 struct Tally {
     passed: usize,
@@ -46,7 +46,6 @@ struct Tally {
     skipped: usize,
 }
 
-/// Runs the command.
 pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine(&arguments.common)?;
     let candidates = if arguments.tools.is_empty() {
@@ -78,6 +77,7 @@ pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exi
             source,
         } = *ready;
         let place = trial.place.as_deref();
+        // Asked before the test runs, so that one question covers everything it needs.
         consent::settle(&engine, &usable, place, arguments.trial.yes)?;
         bar.set(&usable.document.name, index, total);
         let passed = runtime.block_on(async {
@@ -135,9 +135,9 @@ impl Tally {
 }
 
 /// Why a server's tool is not tested here.
-const SERVER_TOOL: &str = "a tool of an MCP server: review takes the place of a test";
+const SERVER_TOOL: &str = "a tool of an MCP server: it is reviewed, not tested";
 
-/// Every tool except those that lack a variable, bundled ones that would reach out, and
+/// Every tool except those that lack a variable, bundled ones that need access, and
 /// with `--offline` those that need the network.
 fn every(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
     let environment = engine.environment()?;
@@ -156,7 +156,7 @@ fn every(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
         } else if arguments.offline && network {
             Some("needs the network".to_owned())
         } else if reaches_out && !arguments.trial.yes {
-            Some("bundled, and reaches out: name it, or say `--yes`".to_owned())
+            Some("bundled, and needs access: name it, or use `--yes`".to_owned())
         } else {
             None
         };

@@ -16,7 +16,6 @@ use crate::source::{self, SourceText};
 use crate::wiring;
 use crate::wiring::consent;
 
-/// Runs `new`.
 pub(crate) fn new(arguments: &New, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(&arguments.home)?;
     let path = engine.create(&arguments.name)?;
@@ -33,7 +32,6 @@ pub(crate) fn new(arguments: &New, printer: &mut Printer) -> anyhow::Result<Exit
     Ok(Exit::Done)
 }
 
-/// Runs `import`.
 pub(crate) fn import(arguments: &ImportArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(&arguments.home)?;
     let how = engine::life::ImportOptions {
@@ -124,7 +122,6 @@ fn show_imported(imported: &Imported, printer: &mut Printer) {
     }
 }
 
-/// Runs `export`.
 pub(crate) fn export(arguments: &Export, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(&arguments.home)?;
     let text = engine.export(&arguments.names)?;
@@ -138,7 +135,6 @@ pub(crate) fn export(arguments: &Export, printer: &mut Printer) -> anyhow::Resul
     Ok(Exit::Done)
 }
 
-/// Runs `publish`.
 pub(crate) fn publish(arguments: &Publish, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_for_one_call(&arguments.common)?;
     let runtime = wiring::runtime()?;
@@ -167,7 +163,6 @@ pub(crate) fn publish(arguments: &Publish, printer: &mut Printer) -> anyhow::Res
     })
 }
 
-/// Runs `unpublish`.
 pub(crate) fn unpublish(arguments: &Many, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine(&arguments.common)?;
     each(&arguments.names, printer, |name, _| {
@@ -178,7 +173,6 @@ pub(crate) fn unpublish(arguments: &Many, printer: &mut Printer) -> anyhow::Resu
     })
 }
 
-/// Runs `delete`.
 pub(crate) fn delete(arguments: &Many, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine(&arguments.common)?;
     each(&arguments.names, printer, |name, _| {

@@ -1,4 +1,4 @@
-//! `ringfence top`: what a home does now, in a terminal: calls per second, slow tools,
+//! `ringfence top`: the activity of a home, in a terminal: calls per second, slow tools,
 //! refusals, questions that wait. It reads the audit, so it sees every process of the
 //! home.
 
@@ -25,7 +25,6 @@ const CALLS_MAX: usize = 10_000;
 /// Rows of each list.
 const ROWS_MAX: usize = 10;
 
-/// Runs the command.
 pub(crate) fn run(top: &TopArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(&top.home)?;
     let store = Store::open(&home, StoreSettings::standard())?;
@@ -99,7 +98,7 @@ impl Window {
         });
     }
 
-    /// Forgets what is over for longer than the window.
+    /// Drops calls that ended before the window.
     fn forget(&mut self, now_ms: i64) {
         let oldest = now_ms.saturating_sub(WINDOW_MS);
         self.0.retain(|call| call.at_ms >= oldest);
@@ -158,7 +157,7 @@ impl SlowTool {
     }
 }
 
-/// What is shown.
+/// The numbers of one picture.
 #[derive(Debug)]
 struct Picture {
     calls: usize,

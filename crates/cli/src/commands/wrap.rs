@@ -42,14 +42,13 @@ use engine::secret_line;
 use record::WrapRecord;
 use target::{ClientFile, ClientText};
 
-/// What the copy of a client's file is called.
+/// The suffix of the copy of a client's file.
 const BACKUP: &str = ".ringfence-backup";
 /// Copies of one file that are kept.
 const BACKUPS_MAX: usize = 100;
-/// What a client is called that was not named.
+/// The name of a client that was not named.
 const CALLER: &str = "client";
 
-/// Runs the command.
 pub(crate) fn run(arguments: &WrapArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let Some(word) = &arguments.target else {
         bail!("{}", which());
@@ -138,7 +137,7 @@ fn agreed(verb: &str, path: &Path) -> anyhow::Result<bool> {
     }
 }
 
-/// What is done, once it is agreed to.
+/// The change, once the person agreed.
 struct Wrapping<'a> {
     home: &'a Path,
     file: &'a ClientFile,
@@ -174,6 +173,8 @@ impl Wrapping<'_> {
             new_digest: digest::of_text(&new),
             caller: own.is_new.then(|| own.record.name.clone()),
         };
+        // Before the client's file changes: `unwrap` must find the record whatever
+        // happens next.
         record.keep(self.home)?;
         // It holds whatever the file held, so only its owner may read it.
         file::replace(&backup, self.read.text.as_bytes(), 0o600)?;
@@ -217,6 +218,8 @@ impl Wrapping<'_> {
         if written.is_empty() {
             return Ok(());
         }
+        // Edited before the notices are written, so that settings that would not load
+        // announce nothing.
         let changed = edit::with(&edit::read(self.home)?, &written)?;
         for one in new {
             let shown = one.launch.shown();
@@ -234,7 +237,8 @@ impl Wrapping<'_> {
 
     /// The client's file with one entry in the place of those that move.
     fn new_text(&self, own: &Identity) -> anyhow::Result<String> {
-        let program = std::env::current_exe().context("cannot find the file of this program")?;
+        let program =
+            std::env::current_exe().context("cannot find the program file of `ringfence`")?;
         let is_usual = settings::home_source(self.arguments.home.home.as_deref()) == "default";
         let entry = Entry::Program {
             program: &program,
@@ -281,7 +285,7 @@ impl Wrapping<'_> {
     }
 }
 
-/// What came of it.
+/// The result.
 struct Wrapped<'a> {
     path: &'a Path,
     plan: &'a ImportPlan,

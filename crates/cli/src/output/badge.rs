@@ -15,7 +15,6 @@ pub(crate) fn level(printer: &Printer, level: Level) -> String {
     printer.styled(style, &format!("{} {}", level.badge(), level.label()))
 }
 
-/// A state.
 pub(crate) fn state(printer: &Printer, state: LifecycleState) -> String {
     let style = match state {
         LifecycleState::Active => Style::Good,

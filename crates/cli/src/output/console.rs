@@ -72,12 +72,14 @@ impl Wanted {
     }
 }
 
-/// Asks at the terminal of this process, and prints what the answer was for. Blocks
-/// until there is one.
+/// Asks at the terminal of this process, and prints the question the answer was for.
+/// Blocks until there is one.
 pub(crate) fn ask(sheet: &Sheet, wanted: &Wanted) -> Typed {
     let Some(mut terminal) = Terminal::open() else {
         return Typed::Nowhere;
     };
+    // Two locks: among the threads of this process, then among the processes at this
+    // terminal.
     let Some(_turn) = Turn::wait(wanted) else {
         return Typed::Withdrawn;
     };
@@ -99,6 +101,7 @@ pub(crate) fn ask(sheet: &Sheet, wanted: &Wanted) -> Typed {
         Typed::Withdrawn => "no answer is needed any more",
         Typed::Nowhere => "",
     };
+    // Only a confirmation: the answer counts even if the terminal is gone by now.
     let _ = terminal.show(&[format!("{said}: {}", sheet.about)]);
     typed
 }
@@ -192,8 +195,10 @@ impl Terminal {
     /// A line that was typed after the question was shown.
     fn answer(&mut self, wanted: &Wanted, size: Size) -> io::Result<Read> {
         loop {
+            // Attack: a key pressed for something else must not answer a question that
+            // appears at that moment.
             if self.drop_typed()? {
-                self.show(&["what was typed before the question does not count"])?;
+                self.show(&["input typed before the question is ignored"])?;
             }
             self.file.write_all(b"> ")?;
             let shown = Instant::now();
@@ -202,10 +207,11 @@ impl Terminal {
                 self.file.write_all(b"\n")?;
                 return Ok(read);
             }
+            // The same for a key that was on its way while the question was drawn.
             if shown.elapsed() >= READING_MIN {
                 return Ok(read);
             }
-            self.show(&["that was too fast to be meant; once more:"])?;
+            self.show(&["that was too fast to have been read; answer again:"])?;
         }
     }
 
@@ -215,7 +221,7 @@ impl Terminal {
         for (index, page) in pages.iter().enumerate() {
             self.show(page)?;
             let words = format!(
-                "page {} of {}; Enter = on, q = back to the question ",
+                "page {} of {}; Enter = next, q = back to the question ",
                 index + 1,
                 pages.len()
             );
@@ -298,6 +304,8 @@ impl Terminal {
             }
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Some(Some(file)),
+                // Polled, because a blocking lock could not notice that the question
+                // was withdrawn.
                 Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOOK_EVERY),
                 Err(_) => return Some(None),
             }

@@ -62,7 +62,7 @@ pub(crate) fn of(finding: &Finding, lines: &Lines<'_>) -> Option<Excerpt> {
     Some(Excerpt { source, caret })
 }
 
-/// One column for what has none of its own, so that the caret stays in place.
+/// One column for characters without a width, so that the caret stays in place.
 fn shown(character: char) -> char {
     match character {
         '\t' => ' ',

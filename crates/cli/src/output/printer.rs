@@ -18,7 +18,7 @@ use crate::output::exit::Exit;
 use crate::output::hint;
 use crate::settings;
 
-/// What is collected before it is written.
+/// Output that is collected before it is written.
 const COLLECTED_BYTES_MAX: usize = 64 * 1024;
 /// Columns of a terminal that does not tell.
 const COLUMNS_USUAL: usize = 80;
@@ -250,8 +250,7 @@ pub(crate) fn columns() -> usize {
     if columns == 0 { COLUMNS_USUAL } else { columns }
 }
 
-/// Shows what a person waits for, replacing the last such line. The words must fit into
-/// a line.
+/// Shows progress, replacing the last such line. The words must fit into a line.
 pub(crate) fn progress(words: &str) {
     let mut screen = screen();
     if can_redraw() && !screen.is_asking {
@@ -354,12 +353,12 @@ impl Printer {
         }
     }
 
-    /// Shows what was collected so far, where a person waits for the rest.
+    /// Writes the collected output so far, where a person waits for the rest.
     pub(crate) fn emit(&mut self) {
         let _ = self.write_out();
     }
 
-    /// Writes what was collected once it is much, where there may be more than fits.
+    /// Writes the collected output once it is large, so that memory stays bounded.
     pub(crate) fn emit_much(&mut self) -> io::Result<()> {
         if self.output.len() < COLLECTED_BYTES_MAX {
             return Ok(());
@@ -396,7 +395,8 @@ impl Printer {
         }
     }
 
-    /// Writes what was collected. A closed pipe is not an error; any other failure is.
+    /// Writes the collected output. A closed pipe is not an error; any other failure
+    /// is.
     pub(crate) fn flush(mut self, exit: Exit) -> Exit {
         match self.write_out() {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

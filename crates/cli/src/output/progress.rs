@@ -59,7 +59,7 @@ impl Bar {
         }));
         let drawn = Arc::clone(&state);
         let is_shown = format == Format::Human && printer::can_redraw();
-        // Without a thread there is no bar, and the work goes on.
+        // Without a thread there is no bar; the work continues.
         let drawing = is_shown.then(|| {
             let (stop, stopped) = mpsc::channel::<()>();
             let thread = thread::Builder::new().name("progress".to_owned());
@@ -93,6 +93,8 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.drawing.take() {
+            // Closing the channel ends the thread, which then clears its line. Joined,
+            // so that no output follows on the same line.
             drop(stop);
             let _ = thread.join();
         }

@@ -1,20 +1,20 @@
-//! A question as it stands on a terminal, line by line. Pure: [`crate::output::console`] shows
-//! it and reads the answer.
+//! A question as lines of a terminal. Pure: [`crate::output::console`] shows it and
+//! reads the answer.
 //!
 //! Attack: text that a caller or an author chose scrolls the real question away, or
-//! shows another one in its place. So what is not ours stands behind a bar on every
-//! line, which we break ourselves; only we write at the left edge. What is long is cut
-//! to what fits, saying how much is missing, and all of it can be paged through before
-//! an answer. What the answer is for is said once more beside the choice.
+//! shows another one in its place. So every line of foreign text begins with a bar, and
+//! we wrap lines ourselves; only we write at the left edge. Long text is cut to what
+//! fits, saying how much is missing, and all of it can be paged through before an
+//! answer. The subject of the answer is repeated beside the choice.
 
 use model::text::{count, elided, folded, one_line};
 use unicode_width::UnicodeWidthChar as _;
 
-/// Before what is not ours.
+/// Before text of others.
 const BAR: &str = "| ";
-/// Before what we say about it.
+/// Before our own remarks on it.
 const ASIDE: &str = "+ ";
-/// Before what goes on of a choice.
+/// Before the further lines of a choice.
 const INDENT: &str = "      ";
 /// Columns a terminal has at least; a narrower one breaks lines itself.
 const COLUMNS_MIN: usize = 20;
@@ -35,7 +35,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// What is used where a terminal does not say.
+    /// The size used if the terminal does not report one.
     pub(crate) const USUAL: Size = Size {
         columns: 80,
         rows: 24,
@@ -58,12 +58,12 @@ pub(crate) struct Sheet {
     pub(crate) head: String,
     /// What others say: a word of ours for each, and their text.
     pub(crate) parts: Vec<(String, String)>,
-    /// What the answer is for, in a few words of ours. It is said again beside the
+    /// The subject of the answer, in a few words of ours. It is repeated beside the
     /// choice and after the answer.
     pub(crate) about: String,
     /// Keys and what they mean. Anything else is the last.
     pub(crate) choices: Vec<(String, String)>,
-    /// What anything else means.
+    /// The meaning of any other key.
     pub(crate) otherwise: String,
 }
 
@@ -153,8 +153,8 @@ impl Sheet {
     }
 }
 
-/// Our own words at the left edge. What does not fit goes on behind something else:
-/// names in them are not ours, and may be long.
+/// Our own words at the left edge. Further lines are indented: names in them are not
+/// ours, and may be long.
 fn ours(words: &str, lead: &str, size: Size) -> Vec<String> {
     let room = size.columns() - lead.len();
     let mut lines = broken(&one_line(words), size.columns(), room, Break::Words);
@@ -164,7 +164,7 @@ fn ours(words: &str, lead: &str, size: Size) -> Vec<String> {
     lines
 }
 
-/// What we say between lines of others.
+/// Our remarks between lines of others.
 fn aside(words: &str, size: Size) -> Vec<String> {
     let room = size.columns() - ASIDE.len();
     let lines = broken(words, room, room, Break::Words).into_iter();
@@ -210,9 +210,9 @@ fn broken(text: &str, first: usize, others: usize, at: Break) -> Vec<String> {
     lines
 }
 
-/// Columns a character may take at most, on any terminal. They disagree about many
-/// that are not ASCII, and a line that is longer than we think would go on at the
-/// left edge.
+/// Columns a character may take at most, on any terminal. They disagree about many that
+/// are not ASCII, and a line that is longer than we think would continue at the left
+/// edge.
 fn columns(character: char) -> usize {
     match character {
         ascii if ascii.is_ascii() => 1,

@@ -18,7 +18,7 @@ pub(crate) fn short(id: &str) -> String {
     id.chars().take(SHORT_ID_CHARS).collect()
 }
 
-/// What a question says, wherever it comes from.
+/// The texts of a question.
 pub(crate) struct QuestionWords<'a> {
     pub(crate) id: Option<&'a str>,
     pub(crate) level: Level,
@@ -116,6 +116,8 @@ impl Approver for Terminal {
             let wanted = Arc::new(Wanted::default());
             let _withdrawing = Withdrawing(Arc::clone(&wanted));
             let typed = move || console::ask(&sheet, &wanted);
+            // Reading a terminal blocks, and cancelling the future does not stop it:
+            // the guard above withdraws the question instead.
             match tokio::task::spawn_blocking(typed).await {
                 Ok(Typed::Key(key)) => match scope_of(&keys, &key) {
                     Some(scope) => ApprovalAnswer::Approved(scope),

@@ -153,8 +153,8 @@ impl IssuerFetch {
         }
     }
 
-    /// A host that the operator wrote in digits may be private; what an issuer's
-    /// metadata name may not, unless it is that same host.
+    /// An address that the operator wrote in digits may be private. A host from an
+    /// issuer's metadata may not, unless it is the same.
     fn grant(&self, url: &str) -> NetworkGrant {
         let is_named = |host: &str| self.named.iter().any(|named| host_of(named) == Some(host));
         let host = host_of(url).filter(|host| is_address(host) && is_named(host));

@@ -1,5 +1,5 @@
-//! Asks the person at the terminal whether a document may be tested with what it reaches
-//! for. What was granted once is not asked again.
+//! Asks the person at the terminal whether a document may be tested with the access it
+//! needs. An earlier grant is not asked for again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(crate) fn settle(
     Ok(())
 }
 
-/// What a document of a file or a name is tried with.
+/// The trial of a document, from a file or a name.
 pub(crate) fn trial(words: &TrialWords, place: Option<PathBuf>) -> anyhow::Result<Trial> {
     let files = words.files.as_ref().map(std::path::absolute).transpose()?;
     if let Some(files) = files.as_ref().filter(|files| !files.is_dir()) {
@@ -62,7 +62,7 @@ fn agrees(usable: &UsableDocument, place: Option<&Path>, wanted: &WantedGrants) 
     let name = sheet::name(&usable.document.name);
     let level = wanted.risk.level;
     let head = format!(
-        "[risk {} {}] {name} reaches for what you have not agreed to yet",
+        "[risk {} {}] {name} needs access that you have not granted yet",
         level.badge(),
         level.label()
     );

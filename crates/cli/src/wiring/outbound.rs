@@ -13,7 +13,7 @@ use model::record::mask::Masker;
 use opentelemetry_http::Request;
 use serde_json::json;
 
-/// A client for the host of an address. `setting` names where it was read from.
+/// A client for the host of an address. `setting` names the setting it was read from.
 pub(crate) fn client(setting: &str, address: &str, trust: &TlsTrust) -> anyhow::Result<Fetch> {
     let parsed = Request::get(address).body(());
     let parsed = parsed.with_context(|| format!("`{setting}` is `{address}`"))?;

@@ -64,8 +64,10 @@ impl Traces {
         Ok(Traces { provider, tracer })
     }
 
-    /// Sends what is left, for a bounded time.
+    /// Sends the remaining spans, for a bounded time.
     pub(crate) fn end(&self) {
+        // A collector that is down must not delay the end of the server; its spans are
+        // lost.
         let _ = self.provider.shutdown_with_timeout(FLUSH_MAX);
     }
 }

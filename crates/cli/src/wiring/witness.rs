@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Where a witness takes heads.
 const ADD: &str = "add-checkpoint";
 
-/// What the witness said.
+/// The answer of a witness.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cosigned {
     /// The records it cosigned.
@@ -60,7 +60,7 @@ pub(super) async fn ask(
                 let lines = answer.lines().map(str::parse);
                 let signatures: Vec<NoteSignature> = lines
                     .collect::<Result<_, _>>()
-                    .context("the witness answered with something else than a cosignature")?;
+                    .context("the answer of the witness is not a cosignature")?;
                 let first = signatures
                     .first()
                     .context("the witness sent no cosignature")?;
@@ -94,7 +94,7 @@ pub(super) async fn ask(
             }
         }
     }
-    bail!("the witness changes its mind about what it saw")
+    bail!("the witness contradicts its earlier answer")
 }
 
 /// Shows the head of a server from time to time, while it runs. Each reason for a failure

@@ -184,7 +184,7 @@ fn json_is_one_value_and_nothing_else() {
     let bad = entries.get(1).unwrap();
     assert_eq!(bad.get("risk").unwrap(), &serde_json::Value::Null);
     let expected = serde_json::json!([{"code": "SPEC_PARSE", "pointer": "", "severity": "error",
-        "message": "a comma stands before `}`", "fix": "remove the comma", "line": 1, "column": 13}]);
+        "message": "there is a comma before `}`", "fix": "remove the comma", "line": 1, "column": 13}]);
     assert_eq!(bad.get("findings").unwrap(), &expected);
 }
 

@@ -22,7 +22,7 @@ fn a_widening_is_asked_about_once() {
     };
     let program = env!("CARGO_BIN_EXE_ringfence");
     let line = format!("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI {program} test tool.json --home ring");
-    let asked = "reaches for what you have not agreed to yet";
+    let asked = "needs access that you have not granted yet";
     let test = |answer: Option<&str>| {
         let mut terminal = Terminal::start(&line, &folder);
         if let Some(answer) = answer {

@@ -49,7 +49,7 @@ fn flags_are_enough_and_settings_that_are_there_stay() {
         (output.status.code(), said)
     };
     let path = folder.join("ring/ringfence.toml");
-    // Nobody to ask, no such preset, no such folder: nothing is written.
+    // No terminal to ask at, no such preset, no such folder: nothing is written.
     for (arguments, words) in [
         (&[][..], "there is no terminal to ask at"),
         (&["--yes", "--preset", "no"], "there is no preset `no`"),

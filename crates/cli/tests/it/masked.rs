@@ -20,7 +20,7 @@ const SECRET: &str = "s3sAm&-0pen/w1de";
 const CODE: &str = "console.log(KEY, encodeURIComponent(KEY)); \
     if (fails) throw new Error('cannot use ' + KEY); return { key: KEY, [KEY]: btoa(KEY) };";
 
-/// Tells whoever waits all that it hears.
+/// Forwards everything it hears to the waiting test.
 const SCRIPT: &str = "const said = await callTool('leaky', { fails: false });\n\
     mcpNotify('heard', said);\n\
     try { await callTool('leaky', { fails: true }); }\n\

@@ -136,10 +136,10 @@ fn unread_answers_take_bounded_memory_that_is_freed() {
     };
     let refused = listed.as_array().unwrap().iter().filter(refused).count();
     assert!(refused >= said.len(), "{refused}");
-    // Once nobody is there to read them, all of it goes back.
+    // Once the client has gone, all memory is returned.
     drop(streams);
     goes_back(&server, before);
-    // Whoever reads is served as before.
+    // A client that reads is served as before.
     assert!(whole(call(&address, &key, "long", 4 << 20)).len() > 2 * BYTES);
     assert_eq!(terminate(&mut server.0), Some(0));
 }

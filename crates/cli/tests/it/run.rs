@@ -165,7 +165,7 @@ fn approval_without_a_terminal_is_a_refusal() {
     ");
 }
 
-/// Whoever sits at a terminal is asked there.
+/// A person at a terminal is asked there.
 #[test]
 fn a_person_at_a_terminal_is_asked() {
     let folder = scratch("terminal");
@@ -255,7 +255,7 @@ fn doctor_finds_both_sandbox_layers_active() {
     assert!(children.iter().all(is_up), "{value:#}");
 }
 
-/// Whoever watches the inbox at a terminal is asked there what another process
+/// `approvals watch` asks at its terminal what another process
 /// wants to run; what was typed before the question is no answer to it.
 #[test]
 fn questions_of_another_process_are_answered_while_watching() {
@@ -282,7 +282,7 @@ fn questions_of_another_process_are_answered_while_watching() {
             .spawn()
             .unwrap();
         watch.until("[risk L4 High] `owner` wants to run `send`", 1);
-        watch.until("what was typed before the question does not count", 1);
+        watch.until("input typed before the question is ignored", 1);
         for question in 1.. {
             watch.until("> ", question);
             // On a busy machine even this one may count as too fast; then it is asked
@@ -304,7 +304,7 @@ fn questions_of_another_process_are_answered_while_watching() {
     }
 }
 
-/// A question at a terminal that somebody answers elsewhere waits for no key.
+/// A question at a terminal that is answered elsewhere stops waiting for a key.
 #[test]
 fn a_question_at_a_terminal_can_be_answered_elsewhere() {
     let folder = scratch("elsewhere");

@@ -279,7 +279,7 @@ fn hostile_text_does_nothing_to_a_terminal() {
     assert!(run.contains("\\u{9b}2J") && run.contains("END"), "{run}");
 }
 
-/// What a terminal makes of it is the same value to whoever reads the JSON.
+/// Escaping for a terminal changes the text of the JSON, not its value.
 #[test]
 fn json_output_is_escaped_and_means_the_same() {
     let (folder, text) = hostile_home("hostile-json");
@@ -397,7 +397,7 @@ fn a_fake_question_in_watch_does_not_look_like_one() {
 }
 
 /// A window made narrower while a question is open: the terminal breaks the lines again,
-/// without a bar, so the question is shown anew as it fits.
+/// without a bar, so the question is shown again to fit.
 #[test]
 fn a_question_is_shown_again_when_the_window_changes() {
     let folder = scratch("resized");
@@ -565,7 +565,7 @@ fn two_processes_at_one_terminal_take_turns() {
     assert!(!shown.contains(&format!("{first} ran")), "{shown}");
 }
 
-/// The tool is called, nobody answers, and the question waits under this id.
+/// Calls the tool and answers nothing. Returns the id of the open question.
 fn waiting(folder: &Path, settings: &str) -> String {
     fs::create_dir_all(folder.join("ring")).unwrap();
     let settings = format!("[approvals]\nwait_seconds = 1\n{settings}");

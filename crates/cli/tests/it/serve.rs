@@ -150,7 +150,7 @@ fn a_port_in_use_is_reported_with_a_fix() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
         said.contains(&format!("`{listen}` cannot be listened on; `"))
-            && said.contains(&format!("`, process {}, has it", std::process::id())),
+            && said.contains(&format!("`, process {}, uses it", std::process::id())),
         "{said}"
     );
     assert!(said.contains("`--listen 127.0.0.1:0`"), "{said}");
@@ -267,7 +267,7 @@ fn settings_that_need_a_restart_are_reported() {
     let home = folder.join("ring");
     std::fs::create_dir_all(&home).unwrap();
     let settings = |text: &str| {
-        // As editors do, so that nobody reads half a file.
+        // As editors do, so that no reader sees half a file.
         std::fs::write(home.join("new"), text).unwrap();
         std::fs::rename(home.join("new"), home.join("ringfence.toml")).unwrap();
     };
@@ -293,7 +293,7 @@ fn settings_that_need_a_restart_are_reported() {
     settings("[serve]\ncall_seconds_max = 9\nhosts = [\"a.test\"]\nlisten = \"127.0.0.1:1\"\n");
     let said = hear();
     assert!(
-        said.ends_with("hold only after a restart of this server: serve.hosts"),
+        said.ends_with("take effect only after a restart of this server: serve.hosts"),
         "{said}"
     );
     settings("[serve]\nhosts = [\"a.test\"]\n[oauth]\nissuer = \"https://a.test\"\n");
@@ -305,7 +305,7 @@ fn settings_that_need_a_restart_are_reported() {
     settings("");
     let said = hear();
     assert!(
-        said.ends_with("again those this server was started with"),
+        said.ends_with("again those that this server started with"),
         "{said}"
     );
     assert_eq!(terminate(&mut child), Some(0));

@@ -1,5 +1,5 @@
-//! A command at a terminal of its own, and somebody who types there. Nothing here
-//! waits for ever: a command that does not get on fails its test.
+//! A command at a terminal of its own, and a test that types there. Every
+//! wait is bounded: a command that hangs fails its test.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -24,7 +24,7 @@ struct Screen {
     changed: Condvar,
 }
 
-/// Columns and rows of a terminal that nobody made larger or smaller.
+/// Columns and rows of a terminal with its default size.
 pub(crate) const USUAL: (u16, u16) = (80, 24);
 
 impl Terminal {

@@ -98,7 +98,7 @@ fn asked_in_the_client(kind: Kind, mode: (&str, bool), way: Way<'_>) {
     }
 }
 
-/// A yes that comes at once was read by nobody: the owner is asked instead. On a busy machine
+/// No person reads a question in no time, so an instant yes does not count: the owner is asked instead. On a busy machine
 /// even such a yes may be as slow as a person's, and counts; then it is tried again. Answers
 /// how often.
 fn answered_by_a_machine(kind: Kind, mode: (&str, bool), way: Way<'_>, home: &Home) -> usize {
@@ -138,7 +138,7 @@ fn nobody_at_the_client(kind: Kind, mode: (&str, bool), way: Way<'_>, home: &Hom
 }
 
 impl Home {
-    /// Waits until the question about somebody is in the inbox; its id.
+    /// Waits until the question about a person is in the inbox, and returns its id.
     #[track_caller]
     fn question(&self, who: &str) -> String {
         let start = Instant::now();
@@ -161,7 +161,7 @@ impl Home {
         panic!("no question about {who} came")
     }
 
-    /// The question about somebody, if it is still there after the client's own answer came.
+    /// The question about a person, if it is still there after the client's own answer came.
     fn question_that_stays(&self, who: &str) -> Option<String> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -183,7 +183,7 @@ impl Home {
         panic!("no question about {who} came")
     }
 
-    /// Every question about somebody, answered or not.
+    /// Every question about a person, answered or not.
     fn questions(&self, who: &str) -> Vec<Value> {
         let listed = self.must(&["approvals", "list", "--all", "--json"]);
         let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();

@@ -64,7 +64,7 @@ fn visit(kind: Kind, mode: (&str, bool), way: Way<'_>, home: &Home) {
     for name in ["greet", "careful", "convertUnits"] {
         client.check(named(&listed).contains(&name), &listed);
     }
-    // A draft is nobody's business.
+    // Drafts are not listed.
     client.check(!named(&listed).contains(&"trip"), &listed);
 
     let greeted = client.step(1);

@@ -7,14 +7,14 @@
 //! | `[secrets]` | variables that are set; `token` is a static variable of each case |
 //! | `rows` | rows that are shown by more than the result |
 //! | `shows` | what `expect.txt` shows as well: `asked`, `looked up`, `recorded` in full |
-//! | `unknown_authority` | the lab's certificate is signed by somebody else |
+//! | `unknown_authority` | the lab's certificate is signed by another authority |
 //! | `sub_workspace` | whose workspace it is |
 //! | `private_hosts` | names that the operator lets lead inside |
 //! | `[limits]` | bounds of `fetch`: times in milliseconds, sizes in bytes |
 //! | `[dns]` | name = one answer, or a list of them in order |
 //! | `wire` | addresses with ports that lead to the lab; by default [`PUBLIC`] |
-//! | `refused` | addresses that may be called although nobody answers there |
-//! | `hangs` | addresses with ports where nobody ever answers |
+//! | `refused` | addresses that may be called although no server listens there |
+//! | `hangs` | addresses with ports that accept and never answer |
 //! | `tls` | the name in the lab's certificate |
 //! | `protocols` | what the lab offers on TLS |
 //! | `[[page]]` | what the lab serves; see `page.rs` |

@@ -21,7 +21,7 @@ const KNOWN: [&str; 9] = [
     "type",
     "disabled",
 ];
-/// Fields without which a server would be another one, and that we have none for.
+/// Fields that change what a server does and that Ringfence has no counterpart for.
 const NEEDED: [&str; 2] = ["cwd", "envFile"];
 
 /// A server of a client.
@@ -74,7 +74,7 @@ impl ClientEntry {
         let text = |key: &str| match fields.get(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(_) => Err(format!("`{key}` is not a text")),
+            Some(_) => Err(format!("`{key}` is not a string")),
         };
         let url = text("url")?.or(text("serverUrl")?).or(text("httpUrl")?);
         self.launch.url = url;
@@ -83,7 +83,7 @@ impl ClientEntry {
             None => {}
             Some(Value::Array(words)) => {
                 for word in words {
-                    let word = scalar(word).ok_or("`args` holds something else than texts")?;
+                    let word = scalar(word).ok_or("`args` holds a value that is not a string")?;
                     self.launch.command.push(word);
                 }
             }
@@ -114,7 +114,7 @@ impl ClientEntry {
         let fixed = self.launch.command.iter().chain(&self.launch.url);
         for word in fixed {
             if word.contains("${") {
-                return Err("a variable stands in its command or address".to_owned());
+                return Err("its command or address contains a variable".to_owned());
             }
         }
         for value in self.launch.values.values_mut() {
@@ -131,7 +131,7 @@ impl ClientEntry {
     }
 }
 
-/// A text, or what a client makes one of.
+/// A string, or a value that clients convert to one.
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -150,7 +150,7 @@ fn values(fields: &Map<String, Value>, key: &str) -> Result<BTreeMap<String, Str
     let mut values = BTreeMap::new();
     for (name, value) in found {
         let Some(text) = scalar(value) else {
-            return Err(format!("`{key}.{}` is not a text", one_line(name)));
+            return Err(format!("`{key}.{}` is not a string", one_line(name)));
         };
         values.insert(name.clone(), text);
     }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_never_guessed() {
+    fn unknown_fields_are_refused_not_guessed() {
         for (entry, why) in [
             (json!("x"), "not an object"),
             (json!({}), "no command and no address"),
@@ -205,7 +205,7 @@ mod tests {
                 json!({"command": "a", "url": "https://a"}),
                 "and an address",
             ),
-            (json!({"command": ["a"]}), "`command` is not a text"),
+            (json!({"command": ["a"]}), "`command` is not a string"),
             (json!({"command": "a", "args": "b"}), "`args` is not a list"),
             (json!({"command": "a", "args": [null]}), "`args`"),
             (json!({"command": "a", "env": {"X": {}}}), "`env.X`"),

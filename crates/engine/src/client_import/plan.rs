@@ -19,7 +19,7 @@ use crate::server_settings::{self as edit, WrittenServer};
 const RUNNERS: [&str; 12] = [
     "npx", "bunx", "pnpx", "npm", "pnpm", "yarn", "bun", "uvx", "uv", "pipx", "deno", "go",
 ];
-/// What stands before a secret in a header.
+/// Schemes before a secret in a header.
 const SCHEMES: [&str; 3] = ["Bearer ", "Basic ", "token "];
 /// Names that are tried when one is taken.
 const NAMES_TRIED_MAX: usize = 1_000;
@@ -119,6 +119,8 @@ impl ImportPlan {
                 continue;
             };
             let scheme = SCHEMES.iter().find(|scheme| value.starts_with(**scheme));
+            // `Bearer ` stays in the header, so that the secret alone moves; a variable
+            // of a command has no scheme.
             let scheme = scheme.filter(|_| launch.url.is_some()).copied();
             let scheme = scheme.unwrap_or_default();
             let secret = value.get(scheme.len()..).unwrap_or_default().to_owned();
@@ -134,6 +136,8 @@ impl ImportPlan {
             command: launch.command.clone(),
             url: launch.url.clone(),
             values,
+            // `npx` and its like download what they run, so without the network the
+            // server would not start.
             network: is_runner(&launch.command).then_some("open"),
             read: named_folders(&launch.command),
             private: launch.url.as_deref().is_some_and(is_loopback),
@@ -169,7 +173,7 @@ impl ImportPlan {
         let held = |name: &str| {
             let new = added.iter().find(|(known, _)| known == name);
             let new = new.map(|(_, value)| value.as_str());
-            // The environment goes before the file, so it would be what the server gets.
+            // The environment wins over the file, so the server would get its value.
             let there = ground.environment.get(name);
             new.or(there).or_else(|| ground.secrets.get(name))
         };
@@ -226,7 +230,7 @@ fn base_name(raw_name: &str) -> String {
 }
 
 /// The folders a command names: it was made to read them. A script of a package reads the
-/// packages beside it. A folder near the root is not given, for it would be everything.
+/// packages beside it. A folder near the root is not given: it would be everything.
 fn named_folders(command: &[String]) -> Vec<String> {
     let mut folders = BTreeSet::new();
     for argument in command.iter().skip(1) {

@@ -17,7 +17,7 @@ fn names(items: &[LoadedItem]) -> Vec<&str> {
 }
 
 #[test]
-fn a_token_is_four_bytes_begun() {
+fn tokens_are_bytes_divided_by_four_rounded_up() {
     for (text, expected) in [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("日本", 2)] {
         assert_eq!(tokens(text), expected, "{text}");
     }

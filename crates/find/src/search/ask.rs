@@ -1,4 +1,4 @@
-//! A search as it is asked for, and what all of its queries found together.
+//! The arguments of a search, and the combined results of its queries.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -13,10 +13,10 @@ use model::text::{count, elided};
 /// The score below which a tool is left out by default.
 pub const SCORE_MIN_DEFAULT: f64 = 0.1;
 
-/// What is looked for.
+/// The arguments of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchRequest {
-    /// Each is looked for on its own.
+    /// Each is searched separately.
     pub queries: Vec<String>,
     /// Only tools of these apps; of all if empty.
     pub app_ids: Vec<String>,
@@ -28,14 +28,14 @@ pub struct SearchRequest {
     pub score_min: f64,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchAnswer {
     /// Best first; equals by name.
     pub tools: Vec<MatchedTool>,
-    /// What the asker should know.
+    /// Warnings for the caller.
     pub warnings: Vec<Warning>,
-    /// How many tools the asker may use at all.
+    /// How many tools the caller may use at all.
     pub total: usize,
 }
 
@@ -50,7 +50,7 @@ pub struct MatchedTool {
     pub queries: Vec<String>,
 }
 
-/// Something the asker should know.
+/// A warning for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Warning {
@@ -71,7 +71,7 @@ pub struct Warning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningKind {
-    /// A tool to be left out is not there.
+    /// An excluded tool does not exist.
     ExcludedToolNotFound,
     /// A query found nothing.
     NoResults,
@@ -82,8 +82,8 @@ pub enum WarningKind {
 }
 
 impl SearchRequest {
-    /// Reads the arguments of a search, all problems together. `top_default` is what
-    /// the operator set.
+    /// Reads the arguments of a search, all problems together. `top_default` is the
+    /// operator's setting.
     pub fn read(
         arguments: &Map<String, Value>,
         top_default: u64,
@@ -93,7 +93,7 @@ impl SearchRequest {
         let (chars_min, chars_max) = (limit::SEARCH_QUERY_CHARS_MIN, limit::SEARCH_QUERY_CHARS_MAX);
         let fits = |query: &String| (chars_min..=chars_max).contains(&query.trim().chars().count());
         if !faults.is_empty() {
-            // What is no list of texts is not counted.
+            // A value that is not a list of strings is not counted.
         } else if queries.is_empty() || queries.len() > limit::SEARCH_QUERIES_MAX {
             let most = limit::SEARCH_QUERIES_MAX;
             let message = format!("`queries` holds {}; give 1 to {most}", queries.len());
@@ -137,8 +137,8 @@ impl SearchRequest {
         }
     }
 
-    /// What an index has for it. `narrowed` is what of it the asker may see, less
-    /// what the search itself leaves out; `all` is everything the asker may see.
+    /// Runs the search. `all` is the caller's view; `narrowed` is that view without the
+    /// tools that the search itself excludes.
     #[must_use]
     pub fn answer(&self, index: &Index, all: &View, narrowed: &View) -> SearchAnswer {
         let mut tools: Vec<MatchedTool> = Vec::new();
@@ -189,7 +189,7 @@ impl SearchRequest {
         }
     }
 
-    /// Names to be left out that are not there for the asker.
+    /// Excluded names that do not exist for the caller.
     fn missing(&self, index: &Index, all: &View, warnings: &mut Vec<Warning>) {
         let unknown = |name: &&String| !index.has(all, name);
         let missing: Vec<_> = self.exclude.iter().filter(unknown).cloned().collect();

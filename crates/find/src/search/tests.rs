@@ -120,7 +120,7 @@ fn words_in_no_tool_are_named_and_cost() {
     assert!(half.hits[0].score < whole.hits[0].score / 2.0);
 }
 
-/// Invariant 10: what somebody may not see shows in no score, count or word.
+/// Invariant 10: hidden tools show in no score, count or word.
 #[test]
 fn hidden_tools_leave_no_trace() {
     let seen = [
@@ -344,7 +344,7 @@ fn texts() -> impl Strategy<Value = Texts> {
 const TOOLS: [&str; 8] = ["a", "ab", "aB", "cdA", "b_c", "bC", "dd.a", "x"];
 
 proptest! {
-    /// However an index came to be, it answers as one made anew; to the last bit.
+    /// However an index came to be, it answers like a fresh one, to the last bit.
     #[test]
     fn a_changed_index_is_a_new_one(
         changes in prop::collection::vec(change(), 0..40),
@@ -364,23 +364,23 @@ proptest! {
                 }
             }
         }
-        let mut anew = Index::new();
+        let mut fresh = Index::new();
         for (tool, text) in left.iter().rev() {
             if *tool != hidden {
-                anew.put(&entry(TOOLS[*tool], text));
+                fresh.put(&entry(TOOLS[*tool], text));
             }
         }
         let narrow = changed.view(|name| name != TOOLS[hidden]);
-        let whole = anew.view(|_| true);
+        let whole = fresh.view(|_| true);
         let found = changed.search(&narrow, &query, 50, 0.0);
-        prop_assert_eq!(&found, &anew.search(&whole, &query, 50, 0.0));
+        prop_assert_eq!(&found, &fresh.search(&whole, &query, 50, 0.0));
         prop_assert!(found.hits.iter().all(|hit| hit.score > 0.0 && hit.score <= 1.0));
         prop_assert!(found.hits.is_sorted_by(|a, b| a.score >= b.score));
         let few = changed.search(&narrow, &query, 2, 0.0);
         prop_assert_eq!(&few.hits[..], &found.hits[..few.hits.len()]);
     }
 
-    /// The index answers as one who reads every tool anew, to the last bit; before
+    /// The index answers like a search that reads every tool again, to the last bit; before
     /// and after some tools were taken out and put in again.
     #[test]
     fn the_index_answers_as_reading_everything_does(
@@ -411,9 +411,9 @@ proptest! {
         }
     }
 
-    /// Words are told apart as by taking texts to pieces.
+    /// Splitting agrees with a naive splitter.
     #[test]
-    fn words_are_told_apart_as_letter_by_letter(
+    fn splitting_agrees_with_a_naive_splitter(
         text in prop_oneof!["(?s).{0,60}", "[a-cA-C1 _.-]{0,100}", "[aA-C天气ก-ง .ǅßİ-]{0,40}", words(0..9)],
     ) {
         let mut told = Vec::new();

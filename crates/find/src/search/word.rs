@@ -1,5 +1,5 @@
-//! Text as words that can be compared: parted at case and punctuation, in lower
-//! case, without the commonest endings of English.
+//! Splits text into words: at case changes and punctuation, in lower case, without the
+//! commonest endings of English.
 
 use std::ops::{ControlFlow, Range};
 use std::str::Chars;
@@ -9,9 +9,9 @@ use crate::limit;
 /// One word of a text, and the ways in which it may be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
-    /// As it stood there.
+    /// As written.
     pub(super) shown: String,
-    /// What to look for; one that is found is enough.
+    /// The forms to look for; one match is enough.
     pub(super) forms: Vec<String>,
 }
 
@@ -23,8 +23,8 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Tells every form of every word of a text, as long as `take` wants more. What it
-    /// is told is lent: an index of thousands of tools has most words already.
+    /// Passes every form of every word of a text to `take`, until it returns false.
+    /// Forms are borrowed: a large index has most words already.
     pub(super) fn forms(&mut self, text: &str, mut take: impl FnMut(&str) -> ControlFlow<()>) {
         let Reader { letters, form } = self;
         for piece in pieces(text) {
@@ -45,8 +45,8 @@ impl Reader {
     }
 }
 
-/// The words of a query. A compound such as `readFile` counts as its parts, each of
-/// which the whole may stand for.
+/// The words of a query. A compound such as `readFile` counts as its parts, and each
+/// part also matches the whole.
 pub(super) fn units(query: &str) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut letters = Letters::default();
@@ -66,8 +66,7 @@ pub(super) fn units(query: &str) -> Vec<Unit> {
     units
 }
 
-/// A name without what separates its parts: `read_file`, `readFile` and `read file`
-/// are the same.
+/// A name without separators: `read_file`, `readFile` and `read file` are the same.
 pub(super) fn joined(name: &str) -> String {
     let mut joined = String::with_capacity(name.len());
     for letter in name.chars().filter(|letter| letter.is_alphanumeric()) {
@@ -98,9 +97,9 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The letters of a piece in lower case, and where its parts are: they part at
-/// punctuation, before an upper-case letter that begins a word, and letter by letter
-/// in pairs where a script writes no spaces.
+/// The letters of a piece in lower case, and where its parts are: they split at
+/// punctuation, before an upper-case letter that begins a word, and letter by letter in
+/// pairs where a script writes no spaces.
 #[derive(Default)]
 struct Letters {
     whole: String,
@@ -150,7 +149,7 @@ impl Letters {
     }
 }
 
-/// Whether a part begins with `letter`, which follows `last` and stands before `rest`.
+/// Whether a part begins with `letter`, between `last` and `rest`.
 fn begins(last: char, letter: char, rest: &Chars<'_>) -> bool {
     if is_spaceless(last) || is_spaceless(letter) {
         return true;
@@ -165,8 +164,7 @@ pub(super) fn is_spaceless(letter: char) -> bool {
     matches!(letter, '\u{0E00}'..='\u{0E7F}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}')
 }
 
-/// Words that say nothing about what a tool does. A match and no list: every word of
-/// every document is asked about.
+/// Stop words. A match and no list: every word of every document is asked about.
 #[rustfmt::skip]
 pub(super) fn is_empty_word(word: &str) -> bool {
     matches!(
@@ -186,8 +184,8 @@ pub(super) fn stemmed(word: &str) -> String {
     stemmed
 }
 
-/// Takes off the endings that make the same word look different. What is left need
-/// not be a word; it only has to be the same for all of its forms.
+/// Takes off the endings that make the same word look different. The rest need not be a
+/// word; it must only be the same for all forms.
 fn stem(word: &mut String) {
     if word.len() < 4 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return;
@@ -265,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn names_part_at_case_and_punctuation() {
+    fn names_split_at_case_and_punctuation() {
         check("readTextFile", &["read", "text", "fil", "readtextfil"]);
         check(
             "read_text-file.v2",
@@ -304,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_part_in_pairs() {
+    fn scripts_without_spaces_split_in_pairs() {
         check("天气预报", &["天", "天气", "气预", "预报", "天气预报"]);
         check("größe", &["größe"]);
     }

@@ -10,10 +10,10 @@ use std::hash::BuildHasher as _;
 
 use rustc_hash::FxBuildHasher;
 
-/// Places a name may stand in.
+/// Slots a name may be in.
 const PLACES_MAX: usize = 32;
 
-/// Names and what they stand for.
+/// Names and their values.
 #[derive(Debug)]
 pub(super) enum Table<'a> {
     /// At most half full; a length that is a power of two.
@@ -22,8 +22,8 @@ pub(super) enum Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// A table of these names. Of two that are the same the last counts; `twice` is
-    /// told what both stand for, perhaps more than once.
+    /// A table of these names. Of two equal names the last wins; `twice` gets both
+    /// values, perhaps more than once.
     pub(super) fn new(
         names: impl ExactSizeIterator<Item = (&'a str, usize)> + Clone,
         mut twice: impl FnMut(usize, usize),
@@ -59,7 +59,7 @@ impl<'a> Table<'a> {
         Table::Keyed(table)
     }
 
-    /// What a name stands for.
+    /// The value of a name.
     pub(super) fn get(&self, name: &str) -> Option<usize> {
         let slots = match self {
             Table::Quick(slots) => slots,
@@ -75,7 +75,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Where a name may stand, in a table whose length is a power of two.
+/// The slots of a name, in a table whose length is a power of two.
 fn places(name: &str, length: usize) -> impl Iterator<Item = usize> + use<> {
     let first = usize::try_from(FxBuildHasher.hash_one(name)).unwrap_or(0);
     let mask = length.saturating_sub(1);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_the_last_counts() {
+    fn the_last_of_two_equal_names_wins() {
         let names = ["a", "b", "a"].map(str::to_owned);
         let mut twice = Vec::new();
         let table = Table::new(numbered(&names), |first, second| {
@@ -118,7 +118,7 @@ mod tests {
 
     /// More names than places whose quick hashes end alike.
     #[test]
-    fn names_chosen_to_meet_are_found_by_the_secret_hash() {
+    fn colliding_names_are_found_by_the_secret_hash() {
         let length = 128;
         let meets = |name: &String| places(name, length).next() == Some(7);
         let names: Vec<_> = (0..)

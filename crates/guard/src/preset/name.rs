@@ -5,8 +5,8 @@ use super::PresetLevel;
 /// Names that start with one of these belong to the runtime.
 pub const RESERVED_PREFIXES: &[&str] = &["__ag_", "__safe_", "__REF_"];
 
-/// What the runtime gives a script besides JavaScript itself. In rewritten code
-/// each has the prefix `__safe_`.
+/// Functions the runtime adds to JavaScript. In rewritten code each has the prefix
+/// `__safe_`.
 pub const RUNTIME_FUNCTIONS: &[&str] = &[
     "callTool",
     "getTool",
@@ -70,7 +70,7 @@ pub(crate) const ERROR_CLASSES: &[&str] = &[
     "AggregateError",
 ];
 
-/// What `AgentScript` refuses by name, whether or not the name exists.
+/// Names that `AgentScript` refuses, whether or not they exist.
 pub(crate) const AGENT_SCRIPT: &[&str] = &[
     "process",
     "require",
@@ -141,7 +141,7 @@ pub(crate) const AGENT_SCRIPT: &[&str] = &[
     "location",
 ];
 
-/// What `SECURE` refuses by name.
+/// Names that `SECURE` refuses.
 pub(crate) const SECURE: &[&str] = &[
     "eval",
     "Function",
@@ -185,7 +185,7 @@ pub(crate) const SECURE: &[&str] = &[
     "prototype",
 ];
 
-/// What `STRICT` refuses besides: even the ordinary makers of values.
+/// Further names that `STRICT` refuses, even ordinary constructors.
 const STRICT_TOO: &[&str] = &[
     "Object",
     "Array",
@@ -235,12 +235,12 @@ const STRICT_TOO: &[&str] = &[
     "AggregateError",
 ];
 
-/// What `STRICT` refuses by name.
+/// Names that `STRICT` refuses.
 pub(crate) fn strict() -> Vec<&'static str> {
     SECURE.iter().chain(STRICT_TOO).copied().collect()
 }
 
-/// What an `AgentScript` has without declaring it.
+/// The globals of an `AgentScript`.
 pub(crate) fn agent_script_globals(level: PresetLevel) -> Vec<&'static str> {
     let mut names = vec![
         "callTool",

@@ -270,7 +270,7 @@ impl<'a> Rules<'_, 'a> {
         }
     }
 
-    /// What was wished for and did not come.
+    /// Reports required calls that are missing.
     pub(super) fn wishes(&mut self) {
         let preset = self.preset;
         for (index, wish) in preset.calls.iter().enumerate() {
@@ -286,7 +286,7 @@ impl<'a> Rules<'_, 'a> {
                 let most = wish.calls_max;
                 self.marks
                     .error(IssueCode::FunctionCalledTooManyTimes, 0, || {
-                        format!("`{name}` stands in {count} calls; at most {most} are allowed")
+                        format!("`{name}` is called in {count} places; at most {most} are allowed")
                     });
             }
         }

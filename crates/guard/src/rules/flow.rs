@@ -1,4 +1,4 @@
-//! Loops that may not be, loops without end, and code that never runs.
+//! Refused loops, endless loops, and unreachable code.
 
 use oxc_ast::AstKind;
 use oxc_ast::ast::{Expression, Statement};

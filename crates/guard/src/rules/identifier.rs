@@ -44,7 +44,9 @@ impl Rules<'_, '_> {
             let is_called = reference.is_callee || reference.is_typeof;
             if name == "callTool" && !is_called && self.preset.targets == Targets::Literal {
                 self.error(IssueCode::DynamicCallTarget, span, || {
-                    String::from("`callTool` must be called where it stands; write `callTool('name', { … })`")
+                    String::from(
+                        "`callTool` can only be called directly; write `callTool('name', { … })`",
+                    )
                 });
             }
         }
@@ -94,8 +96,8 @@ impl Rules<'_, '_> {
             return;
         }
         let allowed = self.allowed.as_ref();
-        // Inside the closure: a hostile script has thousands of unknown names, and
-        // only the first hundred are told.
+        // Inside the closure: a hostile script has thousands of unknown names, and only
+        // the first hundred are reported.
         self.marks
             .error(IssueCode::UnknownGlobal, super::at(span), || {
                 let mut known: Vec<&str> =
@@ -169,12 +171,12 @@ pub(super) fn is_reserved(name: &str) -> bool {
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// What to write in place of what people reach for.
+/// A replacement for names that people often try.
 fn instead(name: &str) -> &'static str {
     match name {
         "Promise" => "; use `parallel(items, fn)` to call tools side by side, or `await` each call",
         "fetch" | "XMLHttpRequest" | "WebSocket" => "; call a tool that fetches",
-        "require" | "module" | "exports" => "; a script stands alone, call a tool instead",
+        "require" | "module" | "exports" => "; a script has no modules, call a tool instead",
         "process" => "; what a script may know is in `codecallContext`",
         "Map" | "WeakMap" => "; use a plain object",
         "Set" | "WeakSet" => "; use an array with `includes`, or the keys of an object",

@@ -1,4 +1,4 @@
-//! Keys: what leads to prototypes and constructors, plain or put together.
+//! Keys that lead to prototypes and constructors, plain or assembled.
 
 use oxc_ast::ast::{
     AssignmentExpression, AssignmentTarget, ComputedMemberExpression, Expression, ObjectProperty,
@@ -66,8 +66,7 @@ impl<'a> Rules<'_, 'a> {
         }
     }
 
-    /// In presets for JavaScript at large the refused names are refused as keys of
-    /// anything only where they lead to code.
+    /// Presets for general JavaScript refuse a name as a key only if it leads to code.
     fn refused_member(&mut self, key: &str, span: Span) {
         if is_dangerous_key(key) && self.refused.contains(key) {
             let code = if key == "constructor" {
@@ -95,7 +94,7 @@ impl<'a> Rules<'_, 'a> {
             _ => IssueCode::DisallowedIdentifier,
         };
         let how = if is_built {
-            "this key comes to"
+            "this key evaluates to"
         } else {
             "the key"
         };
@@ -193,7 +192,7 @@ impl<'a> Rules<'_, 'a> {
             AssignmentTarget::ObjectAssignmentTarget(target) => {
                 if self.is_global_object(&assignment.right) {
                     self.error(IssueCode::NoGlobalDestructure, target.span, || {
-                        String::from("the global object cannot be taken apart; use the names the script is given")
+                        String::from("the global object cannot be destructured; use the names the script is given")
                     });
                 }
                 return;

@@ -41,7 +41,7 @@ impl<'a> Rules<'_, 'a> {
         match redos::judge(pattern) {
             Verdict::Exponential => self.error(IssueCode::RegexRedosVulnerable, span, || {
                 String::from(
-                    "this pattern can take time without end; do not repeat what already repeats",
+                    "this pattern can run practically forever; do not repeat a part that already repeats",
                 )
             }),
             Verdict::Polynomial if warns => self.warning(IssueCode::RegexRedosSuspicious, span, || {

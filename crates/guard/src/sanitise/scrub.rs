@@ -1,10 +1,10 @@
-//! Text without what tells about the machine: paths, packages, clouds, build
-//! machines, credentials, inside networks.
+//! Removes details of the machine from text: paths, packages, clouds, build machines,
+//! credentials, internal networks.
 //!
 //! One automaton finds where something of the kind may start; a few lines of code
-//! look at what stands there. Each byte is looked at a bounded number of times.
-//! What is found goes, whole: half a path is still a path. What only looks alike
-//! stays: `https://example.com/home/page`, `this.internal`, `task-list`.
+//! examine the text there. Each byte is looked at a bounded number of times. What is
+//! found goes, whole: half a path is still a path. What only looks alike stays:
+//! `https://example.com/home/page`, `this.internal`, `task-list`.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -15,16 +15,16 @@ const PATH: &str = "[path]";
 const HOST: &str = "[host]";
 const REDACTED: &str = "[REDACTED]";
 
-/// What may start at an anchor.
+/// The kind of text that may start at an anchor.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// An unmistakable folder: everything below it goes.
+    /// An unmistakable folder: everything below it is removed.
     Root,
-    /// A folder that is also a word in web addresses: goes if it reads like a file.
+    /// A folder that is also a word in web addresses: removed if it reads like a file.
     WeakRoot,
     /// A folder somewhere in a path, such as `node_modules`.
     Inside,
-    /// A folder of a workspace: goes if it leads to source code.
+    /// A folder of a workspace: removed if it leads to source code.
     Source,
     /// An address that names a place in a cloud or on a disk.
     Locator,
@@ -44,7 +44,7 @@ enum Kind {
     Pem,
     /// `user:password@` of an address.
     UserInfo,
-    /// An address of an inside network.
+    /// An address of an internal network.
     Address,
     /// `localhost:port`
     Local,
@@ -160,7 +160,7 @@ static AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         .ok()
 });
 
-/// The text without what tells about the machine.
+/// The text without details of the machine.
 #[must_use]
 pub fn text(text: &str) -> Cow<'_, str> {
     let Some(automaton) = AUTOMATON.as_ref() else {
@@ -200,7 +200,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// What goes, and what stands there instead.
+/// A range to remove, and its replacement.
 struct Place {
     start: usize,
     end: usize,
@@ -607,7 +607,7 @@ fn is_path_byte(byte: u8) -> bool {
         || byte >= 0x80
 }
 
-/// What a path goes on with, line and column included.
+/// The characters that continue a path, line and column included.
 fn is_path_end(byte: u8) -> bool {
     is_path_byte(byte) || matches!(byte, b'/' | b'\\' | b':' | b'$' | b'#' | b'=')
 }

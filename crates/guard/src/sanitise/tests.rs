@@ -23,13 +23,13 @@ fn small() -> Limits {
 }
 
 #[test]
-fn what_fits_is_kept_as_it_is() {
+fn small_values_are_unchanged() {
     let raw = json!({ "a": [1, 2.5, null, true], "b": { "c": "grüße" }, "d": "2026-11-16T00:00:00.000Z" });
     check(raw.clone(), &Limits::default(), raw, &[]);
 }
 
 #[test]
-fn what_does_not_fit_is_cut_and_told() {
+fn oversized_parts_are_cut_with_a_warning() {
     check(
         json!("äöüäöü"),
         &small(),
@@ -111,7 +111,7 @@ fn warnings_are_bounded() {
 }
 
 #[test]
-fn a_depth_beyond_reason_is_cut_all_the_same() {
+fn excessive_depth_is_cut() {
     let mut raw = json!(1);
     for _ in 0..1_000 {
         raw = json!([raw]);
@@ -131,7 +131,7 @@ fn rows(text: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn what_tells_about_the_machine_goes() {
+fn details_of_the_machine_are_removed() {
     let rows = rows(include_str!("../../../../cases/guard/scrub/goes.txt"));
     assert!(rows.len() >= 60, "only {} rows", rows.len());
     let mut wrong = String::new();

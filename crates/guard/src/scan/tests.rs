@@ -94,7 +94,7 @@ fn slashes_are_told_apart() {
 }
 
 #[test]
-fn depth_in_any_clothes_is_bounded() {
+fn every_kind_of_nesting_is_bounded() {
     let deep =
         |piece: &str, count: usize, tail: &str| [piece.repeat(count), String::from(tail)].concat();
     for text in [
@@ -218,7 +218,7 @@ fn sizes_are_held() {
 }
 
 #[test]
-fn the_parser_bears_whatever_the_pass_lets_through() {
+fn scanned_text_never_overflows_the_parser() {
     // At the very limit, in a debug build, on the small stack of a test thread.
     let fits = |piece: &str, tail: &str| {
         let preset = Preset::permissive();

@@ -251,7 +251,7 @@ impl Scanner<'_> {
         if is_analysed && redos::judge(pattern) == redos::Verdict::Exponential {
             self.marks.error(IssueCode::ScanRedos, start, || {
                 String::from(
-                    "this pattern can take time without end; do not repeat what already repeats",
+                    "this pattern can run practically forever; do not repeat a part that already repeats",
                 )
             });
         }
@@ -336,8 +336,8 @@ impl Scanner<'_> {
         self.at += 1;
     }
 
-    /// A character that may be invisible. In text some belong to what stands
-    /// before them, and few are a warning; in code none has a place.
+    /// A character that may be invisible. In text some belong to the character before
+    /// them, and a few are a warning; in code none is allowed.
     pub(super) fn report_hidden(&mut self, character: char, is_text: bool) {
         let at = self.at;
         let unseen = match is_text {
@@ -362,7 +362,7 @@ impl Scanner<'_> {
             None => {}
             Some(Unseen::Direction) if self.preset.unicode.bidi => {
                 self.marks.error(IssueCode::ScanBidi, at, || {
-                    format!("the character U+{:04X} turns the direction of text; write `\\u{:04x}` if it is meant",
+                    format!("the character U+{:04X} changes the direction of text; write `\\u{:04x}` if it is meant",
                         u32::from(character), u32::from(character))
                 });
             }
@@ -389,8 +389,8 @@ impl Scanner<'_> {
     }
 }
 
-/// Whether a byte is text and nothing else wherever text stands: in strings,
-/// templates, comments and regular expressions.
+/// Whether a byte is plain text everywhere text is allowed: in strings, templates,
+/// comments and regular expressions.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b',' | b'.' | b':' | b';' | b'-' | b'_')
 }

@@ -2,8 +2,8 @@
 
 pub(crate) use model::unseen::{is_blank_letter, is_direction, is_invisible, is_joiner};
 
-/// Whether a name pretends to be another: it mixes plain Latin with letters that
-/// look like Latin, or is made of such letters alone. `имя` and `größe` are fine.
+/// Whether a name imitates another: it mixes plain Latin with letters that look like
+/// Latin, or is made of such letters alone. `имя` and `größe` are fine.
 pub(crate) fn is_homograph(name: &str) -> bool {
     if name.is_ascii() {
         return false;
@@ -37,7 +37,7 @@ fn looks_latin(character: char) -> bool {
         | 'օ' | 'ո' | 'ս' | 'ց' | 'հ' | 'Տ' | 'Լ'
         // Cherokee
         | 'Ꭰ' | 'Ꭱ' | 'Ꭲ' | 'Ꭺ' | 'Ꭻ' | 'Ꭼ' | 'Ꮃ' | 'Ꮇ' | 'Ꮋ' | 'Ꮐ' | 'Ꮓ' | 'Ꮪ' | 'Ꮩ' | 'Ꮯ' | 'Ꮲ'
-        // Latin letters in other clothes
+        // Other forms of Latin letters
         | 'ı' | 'ɑ' | 'ɡ' | 'ɩ' | 'ⅰ' | 'ⅼ' | 'ⅽ' | 'ⅾ' | 'ⅿ'
         | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}' | '\u{1d400}'..='\u{1d7ff}')
 }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn pretending_is_seen() {
+    fn lookalike_names_are_reported() {
         for name in ["еval", "саllTool", "сосо", "ｅval", "𝐞val", "ΑΒΕ", "usеr"] {
             check(name, true);
         }

@@ -1,6 +1,6 @@
-//! What a word means to the pass over the raw text.
+//! The role of a word in the pass over the raw text.
 
-/// What may follow a word, and whether it makes the tree deeper.
+/// The role of a word: what may follow, and whether the tree gets deeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScanWord {
     /// An ordinary name, or a literal such as `null`.
@@ -13,9 +13,9 @@ pub(crate) enum ScanWord {
     Do,
     /// `else`
     Else,
-    /// `typeof`, `new`, `await` …: a value follows and stands below.
+    /// `typeof`, `new`, `await` …: a value follows, one level deeper.
     Prefix,
-    /// `in`, `instanceof`: goes on with the expression before.
+    /// `in`, `instanceof`: continues the expression before.
     Infix,
     /// `of`, `yield`, `async`: a name in one place, a keyword in another.
     Either,

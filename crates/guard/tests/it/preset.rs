@@ -123,7 +123,7 @@ fn namespaces_of_tools() {
 }
 
 #[test]
-fn wishes_about_calls() {
+fn required_calls() {
     let mut preset = Preset::agent_script(PresetLevel::Secure);
     preset.calls = vec![CallWish {
         function: String::from("callTool"),
@@ -153,7 +153,7 @@ fn wishes_about_calls() {
 }
 
 #[test]
-fn warnings_do_not_stand_in_the_way() {
+fn warnings_do_not_prevent_use() {
     for (level, source, code) in [
         (
             PresetLevel::Secure,
@@ -209,7 +209,7 @@ fn patterns_made_of_text_have_a_length_too() {
 }
 
 #[test]
-fn places_are_the_author_s() {
+fn findings_have_the_authors_places() {
     let source = "const a = 1;\n\n  const б = eval('x');\nreturn /* ж */ process;";
     let report = guard::check(source, &Preset::agent_script(PresetLevel::Secure));
     let places: Vec<_> = report
@@ -224,7 +224,7 @@ fn places_are_the_author_s() {
 }
 
 #[test]
-fn a_line_that_ends_unseen_is_told_where_it_ends() {
+fn hidden_line_ends_are_reported_with_their_place() {
     let sources = [
         ("return 1; // ok \u{2028}callTool('x')", 16),
         ("// ok\rreturn 1", 5),
@@ -276,7 +276,7 @@ fn dropped(source: &str) -> Vec<usize> {
 }
 
 #[test]
-fn calls_nothing_waits_for_are_told() {
+fn unawaited_calls_are_reported() {
     for (source, lines) in [
         ("callTool('a', {});\nreturn 1;", &[1][..]),
         ("users.drop({});\nreturn 1;", &[1]),

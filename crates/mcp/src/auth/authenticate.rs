@@ -1,5 +1,5 @@
-//! What a credential stands for: the token of this machine, a key of ours, a token of
-//! an issuer. What HTTP makes of it is in `layer`.
+//! From a credential to a principal: the token of this machine, a key of ours, or a
+//! token of an issuer. `layer` does the HTTP.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -29,20 +29,20 @@ pub(super) const DOCUMENT: &str = "/.well-known/oauth-protected-resource";
 /// The same for the MCP endpoint.
 pub(super) const DOCUMENT_OF_MCP: &str = "/.well-known/oauth-protected-resource/mcp";
 
-/// What the operator set. It is read when the server starts.
+/// The operator's settings, read when the server starts.
 #[derive(Clone, Debug)]
 pub struct AuthSettings {
     /// Where the server really listens.
     pub listen: SocketAddr,
     /// Names, origins and limits.
     pub serve: ServeConfig,
-    /// Whose tokens count besides our own keys.
+    /// The issuer whose tokens are valid too, beside our own keys.
     pub oauth: Option<OauthConfig>,
     /// Whether a key is needed.
     pub mode: AuthMode,
 }
 
-/// What authentication asks others for.
+/// The services authentication depends on.
 #[derive(Clone, Debug)]
 pub struct AuthParts {
     /// The digest of this machine's token, if there is one.
@@ -70,7 +70,7 @@ pub struct Auth {
 }
 
 impl Auth {
-    /// From settings, or every problem of them in one sentence each.
+    /// Builds it from settings. Otherwise returns every problem, one sentence each.
     pub fn new(settings: &AuthSettings, parts: AuthParts) -> Result<Auth, Vec<String>> {
         let serve = &settings.serve;
         may_listen(settings.listen, settings.mode).map_err(|problem| vec![problem])?;
@@ -128,7 +128,7 @@ impl Auth {
         self.oauth.as_ref().and_then(Oauth::trouble)
     }
 
-    /// Who this credential stands for.
+    /// The principal of a credential.
     pub(super) async fn principal(
         &self,
         credential: Credential<'_>,
@@ -147,7 +147,7 @@ impl Auth {
                 self.token_holder(text, now).await
             }
             Credential::Misspelt => Err(self.token_refused(
-                "the key is mistyped; copy it again, or make another with `ringfence keys rotate NAME`",
+                "the key is mistyped; copy it again, or create another with `ringfence keys rotate NAME`",
             )),
         };
         match found {
@@ -184,7 +184,7 @@ impl Auth {
             ),
             KeyFault::Former(former) => self.token_refused(&former.sentence()),
             KeyFault::Expired => self.token_refused(
-                "the key has expired; make another with `ringfence keys rotate NAME`",
+                "the key has expired; create another with `ringfence keys rotate NAME`",
             ),
         })?;
         Ok(Principal {
@@ -242,7 +242,8 @@ impl Auth {
         let missing = missing.join(" ");
         let sentence = format!("the token lacks scopes: {missing}");
         let description = format!("missing: {missing}");
-        // All that are needed, so that a client that asks again keeps what it has.
+        // Every scope that is needed: a client that asks only for the missing ones
+        // would lose the others.
         let challenge = self.challenge(&[
             ("error", "insufficient_scope"),
             ("error_description", &description),
@@ -250,7 +251,8 @@ impl Auth {
         AuthRefusal::new(Reason::GateScope, sentence).challenged(challenge)
     }
 
-    /// What a client that may try again with a token is told (RFC 6750, RFC 9728).
+    /// The `WWW-Authenticate` challenge for a client that may retry with a token (RFC
+    /// 6750, RFC 9728).
     fn challenge(&self, more: &[(&str, &str)]) -> String {
         let mut parts = Vec::new();
         match &self.oauth {

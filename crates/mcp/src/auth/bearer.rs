@@ -1,4 +1,4 @@
-//! What a request shows to be let in: read from the one place it may stand in.
+//! The credential of a request, read from the one place where it may be.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use model::reason::Reason;
 use crate::auth::limit;
 use crate::auth::refusal::AuthRefusal;
 
-/// What a request shows.
+/// The credential of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Credential<'a> {
     /// Nothing.
@@ -21,7 +21,7 @@ pub enum Credential<'a> {
     Foreign(&'a str),
 }
 
-/// Never what is in it.
+/// Never prints the credential itself.
 impl fmt::Debug for Credential<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Credential(***)")
@@ -75,7 +75,7 @@ fn bearer(raw: &[u8]) -> Option<&str> {
 fn holds_token(query: &str) -> bool {
     query.split(['&', ';']).any(|pair| {
         let name = pair.split('=').next().unwrap_or_default();
-        // Percent signs could hide the name; a name with one is not ours to guess.
+        // Percent signs could hide the name, so a name with one is refused.
         let name = name.replace("%5F", "_").replace("%5f", "_");
         name.eq_ignore_ascii_case("access_token")
     })

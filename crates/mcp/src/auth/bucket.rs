@@ -1,5 +1,4 @@
-//! Rate limits: a bucket that holds so many tokens and fills up
-//! evenly. Time comes in as an argument.
+//! Rate limits: a token bucket that refills evenly. Time comes in as an argument.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,7 +6,7 @@ use std::time::Duration;
 
 use crate::auth::limit;
 
-/// So many at once, and so many in each window.
+/// A burst size, which is also the number per window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// The time one token takes to come back.
@@ -55,16 +54,16 @@ impl Bucket {
         copy.take(rate, now)
     }
 
-    /// Whether it is as good as new.
+    /// Whether it is full.
     #[must_use]
     pub fn is_full(self, now: Duration) -> bool {
         self.full_at <= now
     }
 }
 
-/// A bucket for each of many, in bounded memory. Full buckets are forgotten; when
-/// there is no room for another, all newcomers share one bucket, so that a flood of
-/// names costs the flood and not those who are known.
+/// A bucket for each of many, in bounded memory. Full buckets are forgotten; when there
+/// is no room for another, all newcomers share one bucket, so that a flood of new names
+/// slows down the flood and not known callers.
 #[derive(Debug)]
 pub struct Buckets<K> {
     rate: Rate,
@@ -164,7 +163,7 @@ mod tests {
         assert_eq!(answers.filter(Result::is_ok).count(), 2);
         assert_eq!(buckets.len(), 10);
         assert!(buckets.look(&5_000, MINUTE).is_err());
-        // Who was known before still has what is theirs.
+        // A known key keeps its own bucket.
         assert_eq!(buckets.take(3, MINUTE), Ok(()));
         assert!(buckets.take(3, MINUTE).is_err());
         // Later the full ones make room.
@@ -173,10 +172,10 @@ mod tests {
     }
 
     proptest! {
-        /// In any stretch of time no key gets more than a full bucket and what
-        /// comes back meanwhile; who waits as told is let in.
+        /// In any stretch of time no key gets more than a full bucket and what comes
+        /// back meanwhile; a client that waits as told is let in.
         #[test]
-        fn never_more_than_promised(
+        fn no_key_gets_more_than_its_rate(
             count in 1_u64..50,
             gaps in prop::collection::vec(0_u64..5_000, 1..200),
         ) {

@@ -1,5 +1,5 @@
-//! What a browser is told about pages of a welcome origin. It is told nothing about
-//! any other, and being told is no permission: the origin is checked before.
+//! CORS headers for pages of an allowed origin. Other origins get none. The headers
+//! grant nothing: the origin was checked before.
 
 use axum::body::Body;
 use axum::http::header::{
@@ -27,7 +27,7 @@ const HEADERS: [&str; 8] = [
 const PARAM_PREFIX: &str = "mcp-param-";
 const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
 
-/// Whether a browser asks what a page may do.
+/// Whether a request is a preflight.
 pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS
         && headers.contains_key(ORIGIN)

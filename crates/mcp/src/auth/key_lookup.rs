@@ -1,12 +1,12 @@
-//! Keys of ours, looked up at every request: one that was revoked opens nothing from
-//! the next request on.
+//! Keys of ours, looked up at every request, so a revoked key stops working at the next
+//! one.
 
 use std::fmt;
 
 use model::govern::key::{FormerKey, KeyDigest, KeyRecord};
 use subtle::ConstantTimeEq as _;
 
-/// The keys that count.
+/// Finds valid keys.
 pub trait KeyLookup: fmt::Debug + Send + Sync {
     /// The key with this id; an error is one sentence for the operator.
     fn find(&self, id: &str) -> Result<Option<KeyRecord>, String>;
@@ -18,7 +18,7 @@ pub trait KeyLookup: fmt::Debug + Send + Sync {
     }
 }
 
-/// Why a key opens nothing.
+/// Why a key is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyFault {
     /// It cannot be looked up.
@@ -37,9 +37,9 @@ pub(super) fn find_holder(
     digest: &KeyDigest,
     now_ms: i64,
 ) -> Result<KeyRecord, KeyFault> {
-    // Invariant 13: keys that cannot be looked up open nothing, and say so.
+    // Invariant 13: keys that cannot be looked up are refused, with that reason.
     let found = keys.find(id).map_err(|_| KeyFault::Unavailable)?;
-    // The same work whether there is such a key or not.
+    // The same work for an unknown key, so that the time tells nothing.
     let expected = found.as_ref().map_or([0; 32], |record| record.digest);
     let is_right = is_same(&expected, digest);
     let record = found.filter(|_| is_right).ok_or_else(|| {

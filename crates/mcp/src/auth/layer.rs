@@ -24,16 +24,16 @@ use crate::auth::refusal::{AuthRefusal, RefusedWith};
 use crate::auth::refusal_page;
 use crate::auth::{bearer, cors};
 
-/// Whom routes are for.
+/// The audience of a group of routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Audience {
     /// No key is needed.
     Anyone,
-    /// The same for probes, which know the machine by its number.
+    /// The same for probes, which use the machine's address as `Host`.
     Probes,
     /// Callers of tools.
     Agents,
-    /// Those who answer questions.
+    /// Holders of operators' keys, who answer questions.
     Operators,
 }
 
@@ -43,8 +43,8 @@ struct Guard {
     audience: Audience,
 }
 
-/// Guards routes that need no key, such as health. `Host`, `Origin` and the limit of an
-/// address still count.
+/// Guards routes that need no key, such as health. `Host`, `Origin` and the rate limit
+/// of the address are still checked.
 pub fn open(router: Router, auth: &Arc<Auth>) -> Router {
     guard(router, auth, Audience::Anyone)
 }
@@ -54,8 +54,8 @@ pub fn open(router: Router, auth: &Arc<Auth>) -> Router {
 #[derive(Clone, Copy, Debug)]
 pub struct ReachedAddress(pub SocketAddr);
 
-/// Guards the routes of probes. No key is needed, and besides the names of the server
-/// the address that was reached does as `Host`.
+/// Guards the routes of probes. No key is needed. `Host` may be a name of the server or
+/// the address that was reached.
 pub fn probes(router: Router, auth: &Arc<Auth>) -> Router {
     guard(router, auth, Audience::Probes)
 }
@@ -110,7 +110,7 @@ async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Resp
             response
         }
     };
-    // Some are refused further in, such as those that name a foreign session.
+    // Inner layers refuse too, for example a request that names a foreign session.
     if let Some(RefusedWith { reason, .. }) = response.extensions().get() {
         guard.auth.count(*reason);
     }
@@ -120,16 +120,18 @@ async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Resp
     }
 }
 
-/// Whether the request was meant for this server and comes from no stranger's page.
-/// Gives the page's origin, if it is a page.
+/// Checks that the request was meant for this server, and comes from no unknown web
+/// page. Returns the origin, if a page sent it.
 fn check_host_and_origin(
     guard: &Guard,
     request: &Request,
 ) -> Result<Option<HeaderValue>, AuthRefusal> {
     let addresses = &guard.auth.addresses;
     let mut hosts = all(request.headers(), &HOST);
+    // Counted before the next line adds a host: two `Host` headers are refused even if
+    // both are ours.
     let count = hosts.len();
-    // A full address in the first line is a second place for the name.
+    // An absolute URI in the request line names a host too.
     if let Some(authority) = request.uri().authority() {
         hosts.push(authority.as_str().as_bytes());
     }
@@ -166,6 +168,7 @@ async fn authenticate(
     let auth = &guard.auth;
     let now = auth.clock.now();
     let peer = peer(&request)?;
+    // Before the credential is read: guessing keys must be limited by address.
     auth.peers.count_request(peer, now.steady)?;
     let role = match guard.audience {
         Audience::Anyone | Audience::Probes => {
@@ -183,8 +186,9 @@ async fn authenticate(
     if principal.role != role {
         return Err(wrong_role(principal.role));
     }
+    // After authentication, so that no other client can use up a caller's rate.
     auth.take_turn(&principal.caller, now)?;
-    // What was shown here goes no further.
+    // The credential goes no further: code behind this layer never sees it.
     request.headers_mut().remove(AUTHORIZATION);
     let limit = MessageLimit {
         auth: Arc::clone(auth),

@@ -22,12 +22,12 @@ model::limits! {
     VERIFIED_MAX: usize = 4_096;
     /// A session's id, in bytes.
     SESSION_ID_BYTES_MAX: usize = 256;
-    /// How long a browser may remember what it was told about an origin, in seconds.
+    /// How long a browser may cache the result of a preflight, in seconds.
     PREFLIGHT_SECONDS: u64 = 600;
     /// Headers a preflight may ask for.
     PREFLIGHT_HEADERS_MAX: usize = 64;
 }
-/// How often a full table is searched for what can go.
+/// How often a full table is searched for entries to drop.
 pub const PURGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a verified token is remembered.

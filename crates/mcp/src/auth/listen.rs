@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 /// Whether requests need a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMode {
-    /// They do.
+    /// Every request needs one.
     On,
-    /// They do not, as `serve --no-auth` says: every request is of the caller
+    /// No request needs one (`serve --no-auth`). Every request is made by the caller
     /// `local`.
     Off,
 }
@@ -24,7 +24,7 @@ pub fn may_listen(address: SocketAddr, mode: AuthMode) -> Result<(), String> {
     }
 }
 
-/// What the operator should be told about listening here, loudly.
+/// A warning for the operator about listening here.
 #[must_use]
 pub fn warnings(address: SocketAddr, mode: AuthMode) -> Vec<String> {
     let mut warnings = Vec::new();

@@ -32,7 +32,7 @@ pub enum TokenError {
     /// The file cannot be used.
     #[error("cannot {doing} `{}`", .path.display())]
     File {
-        /// What was tried.
+        /// The failed action.
         doing: &'static str,
         /// The file.
         path: PathBuf,
@@ -54,13 +54,13 @@ pub enum TokenError {
         /// The file.
         path: PathBuf,
     },
-    /// What is in it is no token.
+    /// Its content is not a token.
     #[error("`{}` holds no token; remove it, and a new one is made at the next start", .path.display())]
     Spoilt {
         /// The file.
         path: PathBuf,
     },
-    /// A credential is no token.
+    /// The service manager's credential is not a token.
     #[error(
         "`{}` holds no token; load the file `token` that a first start without it makes in the home folder",
         .path.display()
@@ -82,7 +82,8 @@ pub fn random<const N: usize>() -> Result<[u8; N], TokenError> {
     Ok(bytes)
 }
 
-/// The token of a home, made if there is none. Two that start at once get the same.
+/// The token of a home, made if there is none. Two servers that start at once get the
+/// same token.
 pub fn open(home: &Path) -> Result<LocalToken, TokenError> {
     let path = home.join(TOKEN_FILE);
     if let Some(secret) = read(&path)? {
@@ -112,8 +113,8 @@ pub fn open(home: &Path) -> Result<LocalToken, TokenError> {
     }
 }
 
-/// The token a service manager handed over: `text`, read from `path`. Never made here, so
-/// what is no token is an error.
+/// The token a service manager handed over: `text`, read from `path`. It is never
+/// created here, so anything else than a token is an error.
 pub fn handed_over(text: &str, path: PathBuf) -> Result<LocalToken, TokenError> {
     match key::read_local_token(text) {
         Some(secret) => Ok(LocalToken {
@@ -155,7 +156,7 @@ fn read(path: &Path) -> Result<Option<Secret>, TokenError> {
         });
     }
     let file = File::open(path).map_err(fail)?;
-    // Asked of the open file: what stood there a moment ago may be another.
+    // Asked of the open file: the path may name another file by now.
     let about = file.metadata().map_err(fail)?;
     if !about.is_file() {
         return Err(TokenError::Foreign {
@@ -177,8 +178,7 @@ fn read(path: &Path) -> Result<Option<Secret>, TokenError> {
     Ok(Some(secret))
 }
 
-/// Writes the token whole or not at all. The answer is whether it was ours that got
-/// the name.
+/// Writes the token whole or not at all. Returns whether our file got the name.
 fn write(home: &Path, path: &Path, secret: &Secret) -> Result<bool, TokenError> {
     let fail = |source| TokenError::File {
         doing: "write",

@@ -1,5 +1,5 @@
-//! Tokens of an issuer the operator trusts: what makes one count, who it stands
-//! for, and what a client is told that has none.
+//! Tokens of an issuer the operator trusts: when one is valid, which caller it names,
+//! and the metadata for a client that has none.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,7 +18,7 @@ use crate::auth::clock::AuthMoment;
 use crate::auth::limit;
 use crate::auth::principal::{Principal, PrincipalId};
 
-/// What a token must be, and who says so.
+/// Checks tokens against the settings and the issuer's keys.
 #[derive(Debug)]
 pub struct Oauth {
     rule: TokenRule,
@@ -26,7 +26,7 @@ pub struct Oauth {
     verified: Mutex<Verified>,
 }
 
-/// What a token must say.
+/// The claims a token must have.
 #[derive(Clone, Debug)]
 pub struct TokenRule {
     issuer: String,
@@ -36,21 +36,22 @@ pub struct TokenRule {
     scopes: Vec<String>,
 }
 
-/// Why a token does not count.
+/// Why a token is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// It is wrong; the words are fixed and say nothing of the token.
+    /// It is invalid. The words are fixed and quote nothing of the token.
     Invalid(&'static str),
-    /// Its times and the clock of this machine do not fit; one clock may be wrong.
+    /// It is expired or not valid yet by the clock of this machine; one clock may be
+    /// wrong.
     Clock(String),
-    /// It is right and lacks these scopes.
+    /// It is valid and lacks these scopes.
     Scopes(Vec<String>),
     /// The issuer cannot be asked for its keys.
     Unavailable,
 }
 
-/// Tokens that were checked a moment ago, by digest, so that a client that calls
-/// often does not pay for the same signature each time.
+/// Tokens that were checked a moment ago, by digest, so that the same signature is not
+/// checked at every call.
 #[derive(Debug, Default)]
 struct Verified {
     version: u64,
@@ -64,8 +65,8 @@ struct Remembered {
 }
 
 impl Oauth {
-    /// From the operator's settings. `resource` is the server's own address, which
-    /// is whom tokens must be for unless the operator says otherwise.
+    /// From the operator's settings. `resource` is the server's own address, which is
+    /// the audience that tokens must have unless the operator sets another.
     pub fn new(
         config: &OauthConfig,
         resource: &str,
@@ -126,14 +127,17 @@ impl Oauth {
         })
     }
 
-    /// Who a token stands for.
+    /// The caller that a token names.
     pub async fn principal(
         &self,
         raw_token: &str,
         now: AuthMoment,
     ) -> Result<Principal, Rejection> {
+        // Tokens are remembered by digest, so that memory holds none of them.
         let digest = model::govern::key::digest(raw_token);
         if let Some(claims) = self.remembered(&digest, now.steady) {
+            // Only the signature is remembered. Times and scopes are checked at every
+            // request.
             return self.rule.principal(&claims, now.unix_ms);
         }
         let token = RawToken::read(raw_token).ok_or(Rejection::Invalid("it cannot be read"))?;
@@ -190,7 +194,8 @@ impl Oauth {
     fn remember(&self, digest: KeyDigest, claims: Map<String, Value>, version: u64, now: Duration) {
         let mut verified = self.verified();
         if verified.version != version {
-            // Other keys: nothing signed with the old ones counts unseen.
+            // The keys changed, so tokens that were verified with the old ones are
+            // checked again.
             verified.tokens.clear();
             verified.version = version;
         }
@@ -210,7 +215,7 @@ impl Oauth {
 }
 
 impl TokenRule {
-    /// Who the claims of a token with a right signature stand for.
+    /// The caller that the claims of a correctly signed token name.
     fn principal(&self, claims: &Map<String, Value>, now_ms: i64) -> Result<Principal, Rejection> {
         let text = |claim: &str| claims.get(claim).and_then(Value::as_str);
         if text("iss") != Some(&self.issuer) {
@@ -267,8 +272,8 @@ fn is_scope(scope: &str) -> bool {
     !scope.is_empty() && scope.bytes().all(legal)
 }
 
-/// `https`, or `http` to an address in digits: a name in the clear could be led
-/// anywhere.
+/// `https`, or `http` to an address in digits: without TLS a name could resolve to
+/// anyone.
 fn is_sound_url(url: &str) -> bool {
     let odd = |character: char| {
         character.is_whitespace()

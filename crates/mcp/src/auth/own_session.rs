@@ -33,7 +33,7 @@ async fn check_session(
     let id = match Era::of_headers(request.headers()) {
         Era::Modern => {
             // Attack: a request that is modern by one header and names another's
-            // session by the next would get there, if what follows read them
+            // session by the next would reach it, if the next layer read the headers
             // differently.
             request.headers_mut().remove(SESSION_HEADER);
             return next.run(request).await;
@@ -57,7 +57,7 @@ async fn check_session(
 enum Named<'a> {
     None,
     One(&'a str),
-    /// Two, or one that is none of ours.
+    /// Two ids, or one that cannot be ours.
     Unreadable,
 }
 
@@ -74,7 +74,7 @@ fn unauthenticated() -> AuthRefusal {
     AuthRefusal::new(Reason::GateToken, "the request was not authenticated")
 }
 
-/// The same for a session that never was, one that ended and another's.
+/// The same refusal for an unknown session, one that ended and another principal's.
 pub(crate) fn no_session() -> AuthRefusal {
     AuthRefusal::new(
         Reason::GateSession,

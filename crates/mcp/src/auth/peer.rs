@@ -18,7 +18,7 @@ pub(super) struct Peers {
     failures: Mutex<Buckets<Peer>>,
 }
 
-/// An address; of IPv6 the first half, for a client chooses the second itself.
+/// An address; of IPv6 the first half, because a client chooses the second itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Peer {
     V4([u8; 4]),
@@ -54,7 +54,6 @@ impl Peers {
         }
     }
 
-    /// Counts a request.
     pub(super) fn count_request(&self, address: IpAddr, now: Duration) -> Result<(), AuthRefusal> {
         let taken = lock(&self.requests).take(Peer::of(address), now);
         taken.map_err(|wait| {
@@ -63,15 +62,15 @@ impl Peers {
         })
     }
 
-    /// Counts a wrong key. Beyond the bound the answer is to wait, and right keys of the
-    /// same address still count: a neighbour's mistake locks no one else out.
+    /// Counts a wrong key. Beyond the bound the answer is to wait, and valid keys from
+    /// the same address still work, so one client's mistakes do not lock out others.
     pub(super) fn count_failure(&self, address: IpAddr, now: Duration) -> Result<(), AuthRefusal> {
         let taken = lock(&self.failures).take(Peer::of(address), now);
         taken.map_err(too_many_failures)
     }
 
-    /// Whether another wrong key would be one too many. Asked before a signature is
-    /// checked, which costs something.
+    /// Whether another wrong key would exceed the limit. Asked before a signature is
+    /// checked, which is expensive.
     pub(super) fn check_failures(&self, address: IpAddr, now: Duration) -> Result<(), AuthRefusal> {
         let looked = lock(&self.failures).look(&Peer::of(address), now);
         looked.map_err(too_many_failures)

@@ -1,5 +1,5 @@
-//! Who is at the other end of a pipe: a client that shows a key, or one that shows
-//! nothing and is known as `CALLER`.
+//! The client at the other end of a pipe: the caller of the key it shows, or `CALLER`
+//! without one.
 //!
 //! A key is looked up at every request, as over HTTP. Whatever started this process
 //! chose what it shows; what keeps another program from showing the same key is that
@@ -32,13 +32,13 @@ enum Shows {
 }
 
 impl PipeClient {
-    /// One that shows nothing.
+    /// A client without a key.
     #[must_use]
     pub fn unnamed() -> PipeClient {
         PipeClient(Shows::Nothing)
     }
 
-    /// One that shows a key. Nothing if what it shows is not spelt like one.
+    /// A client with a key. `None` if the text is not spelt like a key.
     #[must_use]
     pub fn keyed(text: &str, keys: Arc<dyn KeyLookup>, clock: AuthClock) -> Option<PipeClient> {
         let Some(KeyForm::Key(id)) = key::read(text) else {
@@ -52,7 +52,7 @@ impl PipeClient {
         }))
     }
 
-    /// Who it is at this moment, or why its key does not count.
+    /// Its caller now, or why its key is refused.
     pub fn caller(&self) -> Result<Caller, String> {
         let Shows::Key {
             id,
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_counts_while_it_is_kept() {
+    fn a_key_is_valid_while_it_is_stored() {
         let id = key::id([1; key::ID_BYTES]);
         let (secret, other) = (key::key(&id, [2; 32]), key::key(&id, [3; 32]));
         let record = KeyRecord {

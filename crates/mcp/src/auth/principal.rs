@@ -1,20 +1,20 @@
-//! Who made a request, the same whatever token they show today.
+//! The author of a request, independent of the token shown today.
 
 use std::sync::Arc;
 
 use model::caller::Caller;
 use model::govern::key::Role;
 
-/// Who made a request.
+/// The author of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     /// The name rules and the audit know the caller by.
     pub caller: Caller,
     /// The same across tokens and replaced keys.
     pub id: PrincipalId,
-    /// What they may do at all.
+    /// Its role.
     pub role: Role,
-    /// What their token says it is for.
+    /// The scopes of its token.
     pub scopes: Arc<[String]>,
 }
 

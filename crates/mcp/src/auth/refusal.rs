@@ -28,7 +28,7 @@ pub struct AuthRefusal {
     pub sentence: String,
     /// How long to wait.
     pub wait: Option<Duration>,
-    /// What kind of token would do.
+    /// The challenge that names the token needed.
     pub challenge: Option<String>,
 }
 
@@ -99,7 +99,7 @@ impl IntoResponse for AuthRefusal {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(wait) = self.wait {
-            // Rounded up: who waits as told must be let in.
+            // Rounded up: a client that waits as told must be let in.
             let seconds = wait.as_secs().saturating_add(1);
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }

@@ -1,6 +1,6 @@
 //! A refusal as a page, for a person who opened the server's address in a browser. It
-//! says what is missing and what to do next. It is fixed text of ours around the one
-//! sentence of the refusal: no script, no style, nothing to load.
+//! says what is missing and what to do next. Fixed text around the one sentence of the
+//! refusal: no script, no style, nothing to load.
 
 use axum::body::Body;
 use axum::http::header::{
@@ -36,7 +36,7 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     page > json
 }
 
-/// A quality such as `0.8`; what cannot be read counts as unwanted.
+/// A quality such as `0.8`; an unreadable one counts as 0.
 fn thousandths(text: &str) -> u16 {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = format!("{part:0<3}");
@@ -111,7 +111,7 @@ fn next(reason: Reason) -> &'static str {
         }
         Reason::GateRole => {
             "<code>ringfence keys list</code> shows the role of each key; <code>ringfence keys add \
-             NAME --role operator</code> makes one that answers questions."
+             NAME --role operator</code> creates one that answers questions."
         }
         Reason::GateScope => {
             "Ask the issuer of the token for the missing scopes, or change <code>scopes</code> \

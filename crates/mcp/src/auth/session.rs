@@ -66,7 +66,7 @@ impl Sessions {
         }
     }
 
-    /// What they were made with.
+    /// Their bounds.
     #[must_use]
     pub fn bounds(&self) -> SessionBounds {
         self.inner.bounds
@@ -84,7 +84,7 @@ impl Sessions {
         self.lock().all.keys().cloned().collect()
     }
 
-    /// Whether a session is there and this principal's.
+    /// Whether a session exists and belongs to this principal.
     #[must_use]
     pub fn is_owned(&self, id: &str, principal: &PrincipalId) -> bool {
         let known = self.lock();
@@ -92,14 +92,14 @@ impl Sessions {
         found.is_some_and(|session| session.principal == *principal)
     }
 
-    /// Sets what is called for each session that ends, however it ends. The first one set
-    /// stays.
+    /// Sets the callback for each session that ends, however it ends. Only the first
+    /// one set is used.
     pub fn on_end(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.inner.on_end.set(OnEnd(Box::new(tell)));
     }
 
-    /// Begins a session of a principal, and gives those that had to end for it. Ids
-    /// are random; one that is there already stays with its owner.
+    /// Begins a session of a principal, and returns the sessions that had to end for
+    /// it. Ids are random; an id in use stays with its owner.
     pub fn begin(&self, id: &Arc<str>, principal: &Principal) -> Result<Vec<Arc<str>>, NoRoom> {
         let begun = self.lock().begin(id, principal, &self.inner.bounds);
         for ended in begun.iter().flatten() {
@@ -110,7 +110,7 @@ impl Sessions {
 
     /// Ends a session, if it is there.
     pub fn end(&self, id: &str) {
-        // The lock is not held while others are told.
+        // Not under the lock: the callback may ask about sessions.
         let ended = self.lock().all.remove(id);
         if ended.is_some() {
             self.tell_end(id);
@@ -191,7 +191,7 @@ struct Known {
 struct Session {
     /// Whose it is. A replaced key is the same principal.
     principal: PrincipalId,
-    /// Whose share of the sessions it counts for.
+    /// The caller whose share of the sessions it uses.
     caller: String,
     last: Instant,
     requests: usize,
@@ -211,7 +211,7 @@ impl Session {
 #[derive(Debug, PartialEq)]
 enum Room {
     Free,
-    /// There is once this one has ended.
+    /// There is room once this one has ended.
     After(Arc<str>),
     None,
 }
@@ -246,10 +246,9 @@ impl Known {
         Ok(ended)
     }
 
-    /// A new session is worth more than an unused one: many clients never say
-    /// that they go. The caller's own give way first, then others'; those without a
-    /// stream before the others, the longest idle first. One with a request under way
-    /// never does.
+    /// A new session is worth more than an unused one: many clients never end theirs.
+    /// The caller's own give way first, then others'; those without a stream before the
+    /// others, the longest idle first. One with a request under way never does.
     fn room(&self, caller: &str, bounds: &SessionBounds) -> Room {
         let is_own = |session: &Session| session.caller == caller;
         let own = self.all.values().filter(|session| is_own(session)).count();

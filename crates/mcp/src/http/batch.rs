@@ -1,7 +1,7 @@
 //! Batches: several messages in one body, which only the revision 2025-03-26 has.
 //!
-//! Each message goes the way of a single one, so that every call is checked, counted
-//! and recorded as ever. The answers are collected and sent as one array.
+//! Each message takes the path of a single one, so that every call is checked, counted
+//! and recorded. The answers are collected and sent as one array.
 
 use axum::body::{Bytes, to_bytes};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -18,13 +18,13 @@ use crate::limit;
 /// session without the header counts as one of it.
 const REVISION: &str = "2025-03-26";
 
-/// What a body holds.
+/// The content of a body.
 #[derive(Debug, PartialEq)]
 pub(super) enum Content {
-    /// One message, or something that is none.
+    /// One message, or something that is not a message.
     Single,
     Batch(Vec<Value>),
-    /// A batch that is not taken, and why.
+    /// A batch that is refused, and why.
     Refused(String),
 }
 
@@ -75,8 +75,8 @@ where
     }
 }
 
-/// The answer to one message; nothing if it wants none. What a call says on its way is
-/// left out: one array has no place for it.
+/// The answer to one message; nothing if it wants none. Progress messages are left out:
+/// one array has no place for them.
 async fn answer_to(message: &Value, response: Response) -> Option<Value> {
     let kind = response.headers().get(header::CONTENT_TYPE);
     let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));

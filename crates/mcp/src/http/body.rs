@@ -1,5 +1,5 @@
-//! Between HTTP and rmcp: bodies are read within bounds, and what rmcp answers in
-//! its own way is put as the specification has it.
+//! Between HTTP and rmcp: reads bodies within bounds, and changes rmcp's replies where
+//! the specification wants others.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const SENTENCE_BYTES_MAX: usize = 4 << 10;
 /// The kinds of answers that a client of the protocol takes.
 const BOTH_KINDS: &str = "application/json, text/event-stream";
 
-/// What the layer needs to know.
+/// The state of the layer.
 #[derive(Clone, Debug)]
 pub(super) struct BodyState {
     pub(super) bounds: BodyBounds,
@@ -106,7 +106,7 @@ impl Drop for UnderWay {
 /// its place, and so many of its bytes wait.
 struct Counted {
     body: Body,
-    /// What the transport has of it and the other side has not taken.
+    /// The bytes that the client has not taken yet.
     left: Bytes,
     hold: ReplyHold,
     unsent: Unsent,
@@ -115,8 +115,8 @@ struct Counted {
 }
 
 impl Counted {
-    /// Takes the next piece of what is left. A copy, for what is left is freed only as a
-    /// whole, and the last piece must not keep all of it.
+    /// Takes the next piece of the rest. A copy: `Bytes` are freed only as a whole, and
+    /// the last piece must not keep all of them in memory.
     fn take_piece(&mut self) -> Bytes {
         let length = self.left.len().min(limit::WRITE_PIECE_BYTES);
         let piece = self.left.split_to(length);
@@ -129,8 +129,8 @@ impl Counted {
         piece
     }
 
-    /// Releases what the answer holds after a whole event: the other side may act on it
-    /// before its stream ends.
+    /// Releases the answer's slot and bytes after a whole event: the client may act on
+    /// it before the stream ends.
     fn release_after(&self, piece: &[u8]) {
         if piece.ends_with(b"\n\n") {
             self.hold.release();
@@ -211,7 +211,7 @@ pub(super) async fn layer(
     })
 }
 
-/// Reads a request whole and hands what is in it to rmcp.
+/// Reads a whole request and passes its messages to rmcp.
 async fn forward(state: BodyState, caller: &str, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     if parts.headers.get_all(VERSION_HEADER).iter().count() > 1 {
@@ -256,7 +256,7 @@ async fn forward(state: BodyState, caller: &str, request: Request, next: Next) -
     }
 }
 
-/// What it takes to hand a message to rmcp.
+/// Everything needed to pass a message to rmcp.
 #[derive(Clone, Debug)]
 struct Passing {
     next: Next,
@@ -265,7 +265,8 @@ struct Passing {
 }
 
 impl Passing {
-    /// Hands a message to rmcp, and gives its answer as the specification has it.
+    /// Passes a message to rmcp, and returns the reply in the form of the
+    /// specification.
     async fn pass_on(self, parts: Parts, bytes: Bytes) -> Response {
         let method = parts.method.clone();
         let request = Request::from_parts(parts, Body::from(bytes.clone()));
@@ -280,8 +281,8 @@ impl Passing {
     }
 }
 
-/// Hands each message of a batch to rmcp as if it had come alone. What their answers
-/// hold, the answer to the batch holds until it was sent.
+/// Hands each message of a batch to rmcp as if it had come alone. The reply to the
+/// batch holds their slots and bytes until it was sent.
 async fn pass_on_batch(passing: Passing, messages: Vec<Value>, mut parts: Parts) -> Response {
     parts.headers.remove(header::CONTENT_LENGTH);
     let whole = parts.extensions.get::<ReplyHold>().cloned();
@@ -329,7 +330,7 @@ pub(super) async fn read_whole(
 async fn read(body: Body, bounds: BodyBounds) -> Result<Bytes, Box<Response>> {
     let no = |status, message: &str| {
         let mut response = refusal(status, TRANSPORT, message, &Value::Null);
-        // What was not read must not be taken for the next request.
+        // The unread rest must not be parsed as the next request.
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
         Box::new(response)
@@ -356,7 +357,7 @@ fn is_json(response: &Response) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
 }
 
-/// Puts a sentence of rmcp's as an error of JSON-RPC.
+/// Turns a plain-text error of rmcp into an error of JSON-RPC.
 async fn restate(
     response: Response,
     request: &Bytes,
@@ -368,7 +369,7 @@ async fn restate(
     let sentence = String::from_utf8_lossy(&sentence);
     let mut answer = match parts.status {
         StatusCode::NOT_FOUND => auth::no_session().into_response(),
-        // rmcp takes what it cannot read for another media type.
+        // rmcp reports an unreadable body as a wrong media type.
         StatusCode::UNSUPPORTED_MEDIA_TYPE if !sentence.starts_with("Unsupported") => {
             bad_message(request)
         }
@@ -380,7 +381,7 @@ async fn restate(
                 .into_response()
         }
         StatusCode::INTERNAL_SERVER_ERROR => {
-            // Its words are about the insides of the server.
+            // Its message describes internals of the server.
             let message = "the server could not answer";
             refusal(parts.status, TRANSPORT, message, &Value::Null)
         }

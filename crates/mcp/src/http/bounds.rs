@@ -1,4 +1,4 @@
-//! How much the transport takes, and for how long.
+//! The bounds of the transport: counts, bytes and times.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use model::config::ServeConfig;
 use crate::auth::SessionBounds;
 use crate::limit;
 
-/// How much the transport takes.
+/// The bounds of the transport.
 #[derive(Clone, Debug)]
 pub struct HttpBounds {
     /// Connections at one time.
@@ -36,7 +36,7 @@ pub struct HttpBounds {
 }
 
 impl HttpBounds {
-    /// What the operator set.
+    /// The bounds from the operator's settings.
     #[must_use]
     pub fn of(config: &ServeConfig) -> HttpBounds {
         let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);

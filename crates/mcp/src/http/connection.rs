@@ -30,7 +30,7 @@ use crate::limit;
 use crate::protocol::door::DoorError;
 use crate::write_timeout::WriteTimeout;
 
-/// What one connection too many is told.
+/// The reply to a connection above the limit.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
     content-length: 0\r\nconnection: close\r\n\r\n";
 
@@ -56,7 +56,7 @@ pub async fn listen(
             Some(_) = connections.join_next() => continue,
         };
         let Ok((stream, peer)) = accepted else {
-            // Out of descriptors: others must end before we can go on.
+            // Out of descriptors: other connections must end first.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -93,10 +93,10 @@ pub async fn listen(
     Ok(())
 }
 
-/// What the kernel does for a connection. None of it is needed for the bounds above
-/// to hold, so none of it can fail.
+/// Sets socket options. The bounds above hold without them, so errors are ignored.
 fn prepare(stream: &TcpStream, bounds: &HttpBounds) {
-    // Without this every streamed answer waits for the reader's kernel.
+    // Without this, Nagle's algorithm delays every streamed event until the reader's
+    // kernel acknowledges.
     let _ = stream.set_nodelay(true);
     // The less the kernel keeps, the sooner it shows that the peer does not read.
     let _ = sockopt::set_socket_send_buffer_size(stream, limit::WRITE_KEPT_BYTES_MAX);
@@ -116,7 +116,7 @@ async fn connection(
 ) {
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
-        // Counts between requests too, so that it bounds idling as well.
+        // Also runs between requests, so that it bounds idle connections.
         .header_read_timeout(head_max)
         .max_headers(limit::HEADERS_MAX)
         .max_buf_size(limit::CONNECTION_BYTES_MAX)
@@ -129,7 +129,7 @@ async fn connection(
     tokio::select! {
         _ = serving.as_mut() => {}
         () = cut.cancelled() => {
-            // What was cut may still want to say so.
+            // A stream that was cut may still write its last bytes.
             let _ = timeout(Duration::from_millis(500), serving).await;
         }
     }

@@ -1,9 +1,10 @@
-//! An answer that takes long begins as a stream before it is there, so that no proxy takes
-//! the connection for dead.
+//! A slow reply begins as a stream before it is ready, so that no proxy closes the
+//! connection as idle.
 //!
-//! rmcp says nothing until it has something to say. A request of the newest revision that
-//! is still under way after a while is a call; from then on it is a stream of events with
-//! a comment now and then, and its answer, whatever form it has, is the last of them.
+//! rmcp sends no header before its reply is ready. A request of the newest revision
+//! that is still under way after a while is a call; from then on it is a stream of
+//! events with a comment now and then, and its answer, whatever form it has, is the
+//! last of them.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::limit;
 
-/// A line of a stream that means nothing.
+/// A comment, which clients ignore.
 const COMMENT: &[u8] = b":\n\n";
 /// How an event begins and ends.
 const EVENT: (&[u8], &[u8]) = (b"data: ", b"\n\n");

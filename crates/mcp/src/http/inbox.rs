@@ -25,7 +25,7 @@ pub(super) fn routes(door: Door) -> Router {
         .with_state(door)
 }
 
-/// Those that wait; with `?all=true` also those that were answered.
+/// Open questions; with `?all=true` also answered ones.
 async fn list(State(door): State<Door>, RawQuery(query): RawQuery) -> Response {
     let listing = match query.as_deref() {
         None | Some("" | "all=false") => Listing::Pending,
@@ -77,7 +77,7 @@ async fn revoke(
     answered(revoked.await)
 }
 
-/// The store waits for the disk, on a thread that may.
+/// Store access waits for the disk, so it runs on a blocking thread.
 async fn on_thread<T: Send + 'static>(
     door: Door,
     work: impl FnOnce(&Door) -> Result<T, AnswerFault> + Send + 'static,
@@ -108,7 +108,7 @@ fn refused(fault: &AnswerFault) -> Response {
             StatusCode::FORBIDDEN
         }
         AnswerFault::Store(_) => {
-            // Why is the operator's, and in the alarm of whatever failed.
+            // The details are in the operator's log.
             return told(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the inbox cannot be read just now",

@@ -1,4 +1,4 @@
-//! What keeps a server in rotation: whether it is alive, and whether it can work.
+//! Health and readiness for load balancers, and metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,17 +33,17 @@ pub(super) async fn ready(State(door): State<Door>) -> Response {
     }
 }
 
-/// What was counted.
 pub(super) async fn metrics(
     State((metrics, auth, door)): State<(Metrics, Arc<Auth>, Door)>,
 ) -> Response {
+    // Counting open questions reads the database, which can block.
     let load = tokio::task::spawn_blocking(move || door.engine().load()).await;
     let text = metrics.text(&auth.refused(), load.ok().as_ref());
     ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
-/// The first thing in the way of a call. Details are the operator's, who has them
-/// from the alarm; a probe is not authenticated.
+/// The first obstacle to a call, without details: a probe is not authenticated, and the
+/// operator has them in the log.
 async fn unready(door: &Door) -> Option<&'static str> {
     if door.inner.closing.is_cancelled() {
         return Some("the server is ending");

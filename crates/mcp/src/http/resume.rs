@@ -55,7 +55,7 @@ impl ResumeCache {
         }
     }
 
-    /// Takes what came on a stream after an event, if its answer is kept.
+    /// Takes the messages of a stream after an event, if they are kept.
     pub(super) fn take(&self, session: &SessionId, last: &str) -> Option<Vec<ServerSseMessage>> {
         let (index, stream) = place(last)?;
         let mut kept = self.lock();
@@ -63,6 +63,7 @@ impl ResumeCache {
         let found = kept
             .iter()
             .position(|kept| kept.session == *session && kept.stream == stream)?;
+        // Taken, not copied: an answer is fetched once, and its memory is free at once.
         let messages = kept.remove(found)?.messages;
         let is_new = |message: &ServerSseMessage| {
             let event = message.event_id.as_deref().and_then(place);
@@ -71,7 +72,7 @@ impl ResumeCache {
         Some(messages.into_iter().filter(is_new).collect())
     }
 
-    /// Forgets what a session left.
+    /// Drops the kept messages of a session.
     pub(super) fn forget(&self, session: &SessionId) {
         self.lock().retain(|kept| kept.session != *session);
     }
@@ -89,6 +90,7 @@ impl ResumeCache {
             return;
         };
         let bytes = messages.iter().map(weight).sum::<usize>();
+        // It would displace every other answer and still not fit.
         if bytes > limit::RESUME_ANSWERS_BYTES_MAX {
             return;
         }
@@ -138,7 +140,7 @@ fn weight(message: &ServerSseMessage) -> usize {
     count.0
 }
 
-/// Counts what is written to it.
+/// Counts bytes written to it.
 struct Count(usize);
 
 impl io::Write for Count {

@@ -1,4 +1,4 @@
-//! What rmcp keeps of legacy sessions, behind the table that says whose they are.
+//! rmcp's sessions of legacy clients, behind the table that says whose they are.
 //!
 //! rmcp closes sessions that are idle. It makes a session before it shows the request
 //! that wants it, so a new session is entered in the table with its first message, in
@@ -23,7 +23,7 @@ use crate::auth::{Principal, Sessions};
 use crate::http::resume::ResumeCache;
 use crate::limit;
 
-/// What the answer says when there is no room for another session.
+/// The error text when there is no room for another session.
 pub(super) const FULL: &str = "no room for another session";
 
 /// The sessions rmcp keeps for one server.
@@ -34,16 +34,16 @@ pub struct RmcpSessions {
     resume: ResumeCache,
 }
 
-/// A session could not be had.
+/// A session could not be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionFault {
-    /// There are too many, and something is under way in each.
+    /// The limit is reached, and every session is in use.
     #[error("{FULL}")]
     Full,
-    /// The request says nothing about who makes it.
+    /// The request carries no principal.
     #[error("the request was not authenticated")]
     Unauthenticated,
-    /// rmcp could not do it.
+    /// rmcp failed.
     #[error(transparent)]
     Rmcp(#[from] LocalSessionManagerError),
 }
@@ -88,7 +88,7 @@ impl RmcpSessions {
     }
 
     /// Closes a session that is not in the table. In a task of its own: the client
-    /// that is the cause of it may go away meanwhile.
+    /// whose request caused it may disconnect.
     fn close_apart(&self, id: SessionId) {
         self.resume.forget(&id);
         let rmcp = Arc::clone(&self.rmcp);
@@ -162,6 +162,8 @@ impl SessionManager for RmcpSessions {
         let in_use = self.table.start(id, InUse::Stream);
         let messages = self.rmcp.create_standalone_stream(id).await?;
         Ok(messages.inspect(move |_| {
+            // Moved into the closure, so that the session is in use for as long as the
+            // stream lives.
             let _ = &in_use;
         }))
     }

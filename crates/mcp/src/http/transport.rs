@@ -31,7 +31,7 @@ pub struct Transport {
     pub router: Router,
     /// Whose its legacy sessions are.
     pub sessions: Sessions,
-    /// What is in them.
+    /// rmcp's part of them.
     pub kept: Arc<RmcpSessions>,
     /// Ends every stream.
     pub(super) cut: CancellationToken,
@@ -48,7 +48,7 @@ pub fn router<H: ServerHandler>(
     router_with(make, bounds, Unsent::default())
 }
 
-/// The same, with what the server knows of answers that are not sent.
+/// The same, with the server's count of unsent answers.
 pub(super) fn router_with<H: ServerHandler>(
     make: impl Fn() -> H + Send + Sync + 'static,
     bounds: &HttpBounds,
@@ -66,6 +66,8 @@ pub(super) fn router_with<H: ServerHandler>(
     let config = if bounds.loopback_only {
         config.with_allowed_origins(LOOPBACK_ORIGINS)
     } else {
+        // `auth` checks `Host` and `Origin` against every name of the server; rmcp
+        // knows only loopback.
         config.disable_allowed_hosts()
     };
     let service = StreamableHttpService::new(move || Ok(make()), Arc::clone(&kept), config);
@@ -79,12 +81,12 @@ pub(super) fn router_with<H: ServerHandler>(
     };
     let router = Router::new()
         .route_service(PATH, service.clone())
-        // What people type.
+        // People add a slash.
         .route_service(PATH_WITH_SLASH, service)
         .layer(middleware::from_fn_with_state(state, body::layer));
     Transport {
-        // Outermost, so that no request gets to a foreign session, whatever
-        // stands in front of the transport.
+        // Outermost, so that no request gets to a foreign session, whatever layer is in
+        // front of the transport.
         router: auth::own_sessions(router, &sessions),
         sessions,
         kept,

@@ -222,7 +222,7 @@ impl LoadGauges {
         }
     }
 
-    /// Sets every gauge to what an engine says.
+    /// Sets every gauge from the engine's load.
     pub(super) fn set(&self, load: &EngineLoad) {
         if let Some(pool) = &load.pool {
             self.workers_ready.set(count(pool.ready_count));

@@ -1,4 +1,4 @@
-//! One engine behind both transports: what all its clients share, and how it ends.
+//! One engine behind both transports: the state its clients share, and the shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) struct Inner {
     pub(crate) parked: ParkedCalls,
     /// Who is at the other end of a pipe, if there is one.
     pub(crate) pipe_client: PipeClient,
-    /// The one session of a client at a pipe. Process ids come again; this does not.
+    /// The one session of a client at a pipe. Process ids are reused; this is not.
     pub(crate) pipe_session: String,
     /// Cancels whatever still runs.
     pub(crate) stop: CancellationToken,
@@ -51,8 +51,7 @@ pub enum DoorError {
     Listen(#[from] std::io::Error),
 }
 
-/// When to end. Asked once, calls may finish for a while; asked twice, they may
-/// not.
+/// When to end. The first request lets calls finish for a while, the second does not.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
     /// Take nothing new.
@@ -113,6 +112,7 @@ impl Door {
     /// Lets calls finish for a while, then cancels the rest and waits until their
     /// audit rows are closed.
     pub(crate) async fn drain(&self, hard: &CancellationToken) {
+        // First, so that `/readyz` fails and a load balancer stops sending requests.
         self.inner.closing.cancel();
         // No client can come back for these: the seal ends with this process.
         self.inner.parked.clear();

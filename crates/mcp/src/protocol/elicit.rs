@@ -86,7 +86,7 @@ impl Elicit {
         }
     }
 
-    /// Sends the form and waits for what comes back.
+    /// Sends the form and waits for the answer.
     async fn elicit(&self, form: ElicitRequestParams) -> Result<ElicitResult, ServiceError> {
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
         let options = PeerRequestOptions::with_timeout(self.wait);
@@ -104,7 +104,7 @@ impl Elicit {
     }
 }
 
-/// What a person answered to a server.
+/// A person's answer to a server.
 pub(super) fn answer_of(result: ElicitResult) -> ElicitAnswer {
     match result.action {
         ElicitationAction::Accept => ElicitAnswer::Accept(result.content),
@@ -113,7 +113,7 @@ pub(super) fn answer_of(result: ElicitResult) -> ElicitAnswer {
     }
 }
 
-/// A question a client still shows. Dropped with the call, it is taken back.
+/// A question that a client still shows. Dropped with the call, it is withdrawn.
 #[derive(Debug)]
 struct Open {
     peer: Peer<RoleServer>,
@@ -164,8 +164,8 @@ impl Approver for Deferred {
     }
 }
 
-/// Says at once that no person was shown the question, which then waits in the inbox.
-/// For a client whose answer came back faster than a person reads.
+/// Reports at once that no person saw the question, which then waits in the inbox. For
+/// a client that answered faster than a person can read.
 #[derive(Debug)]
 pub(crate) struct Unshown;
 
@@ -187,8 +187,8 @@ fn reading(question: &Question) -> Duration {
     Duration::from_millis(authority::reading_ms(&question.text()))
 }
 
-/// The same for both eras. Only a yes that fits the form and took as long as a
-/// person needs counts as one.
+/// Judges an answer, in both eras. A yes counts only if it fits the form and took as
+/// long as a person needs to read.
 pub(super) fn judge(
     result: &ElicitResult,
     took: Duration,
@@ -196,7 +196,7 @@ pub(super) fn judge(
     scopes: &[ApprovalScope],
 ) -> ApprovalAnswer {
     if took < reading {
-        // Some clients say no by themselves, without showing anything.
+        // Some clients decline by themselves, without showing the question.
         return ApprovalAnswer::NotRendered;
     }
     match result.action {
@@ -280,7 +280,7 @@ pub(crate) enum AskVia {
 }
 
 impl AskVia {
-    /// What the engine asks through.
+    /// The approver for the engine.
     pub(crate) fn approver(&self) -> Option<Arc<dyn Approver>> {
         match self {
             AskVia::Now(elicit) => Some(Arc::clone(elicit) as Arc<dyn Approver>),

@@ -1,5 +1,6 @@
-//! What a model is told before its first call: how calls end here, and the tools that
-//! help with the others. Only of what its own list has, and nothing that approves.
+//! Instructions for the model before its first call: how calls end here, and the tools
+//! that help with others. They mention only tools of its own list, and never how to
+//! approve.
 
 use engine::native::Native;
 
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_told_of_what_its_list_has() {
+    fn instructions_mention_only_listed_tools() {
         let none = of(&|_| false);
         assert!(none.contains("approval.pending"), "{none}");
         assert!(!none.contains("codecall") && !none.contains("load_tool"));
@@ -55,7 +56,7 @@ mod tests {
         assert!(search.contains("codecall_search") && !search.contains("codecall_execute"));
     }
 
-    /// Who reads this is the one whose calls are to be approved.
+    /// The reader is the caller whose calls need approval.
     #[test]
     fn instructions_never_say_how_to_approve() {
         let all = of(&|_| true);

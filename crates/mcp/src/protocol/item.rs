@@ -8,7 +8,7 @@ use rmcp::model::{Prompt, Resource, ResourceTemplate};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// What a caller sees: its prompts, and its resources with their templates.
+/// The prompts, resources and templates of a caller.
 pub(crate) fn lists(engine: &Engine, caller: &Caller) -> (Value, Value) {
     let offered = engine.server_items(caller);
     let prompts: Vec<_> = offered.iter().filter_map(prompt).collect();

@@ -45,7 +45,7 @@ struct Listener {
     seen: ListDigests,
 }
 
-/// What a caller sees, by digest.
+/// The digests of a caller's lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ListDigests {
     tools: String,
@@ -53,7 +53,7 @@ struct ListDigests {
     resources: String,
 }
 
-/// Which lists are others now.
+/// Which lists changed.
 #[derive(Clone, Copy, Debug)]
 struct ChangedLists {
     tools: bool,
@@ -79,7 +79,7 @@ impl ListenerChannel {
         }
     }
 
-    /// Tells the listener; whether it is still there.
+    /// Notifies a listener. Returns whether it is still there.
     async fn notify(&self, changed: ChangedLists) -> bool {
         let bound = Duration::from_secs(limit::LIST_CHANGED_SECONDS_MAX);
         // A slow reader is told again next time; a closed one is not.
@@ -161,8 +161,8 @@ impl Listeners {
         lock(&self.known)
     }
 
-    /// Takes the listeners whose list is another one now, and marks them as told.
-    /// Forgets those that went away.
+    /// Takes the listeners whose list changed, and marks them as notified. Drops those
+    /// that disconnected.
     fn take_due(&self, engine: &Engine) -> Vec<(u64, ListenerChannel, ChangedLists)> {
         let callers: Vec<_> = {
             let mut listeners = self.lock();
@@ -188,6 +188,8 @@ impl Listeners {
                         prompts: list.prompts != listener.seen.prompts,
                         resources: list.resources != listener.seen.resources,
                     };
+                    // Marked before it is sent: a slow listener is told again at the next
+                    // change, not at every look.
                     listener.seen.clone_from(list);
                     due.push((*id, listener.channel.clone(), changed));
                 }
@@ -208,15 +210,17 @@ pub(crate) async fn watch(
         let mut known = engine.registry().current();
         let mut looks: u32 = 0;
         loop {
+            // No client listens, so nothing is compared: an idle server does no work
+            // here.
             if listeners.count() == 0 {
                 listeners.added.notified().await;
             }
-            // The pause is what makes one message out of many changes.
+            // The pause merges many changes into one message.
             tokio::time::sleep(Duration::from_millis(limit::LIST_CHANGED_EVERY_MS)).await;
             let now = engine.registry().current();
             looks = looks.wrapping_add(1);
-            // Variables are no part of the registry, so that even where nothing
-            // changed lists are compared now and then.
+            // A variable that is set or unset changes lists without changing the
+            // registry, so lists are compared now and then in any case.
             if Arc::ptr_eq(&now, &known) && !looks.is_multiple_of(limit::LIST_CHANGED_LOOKS_MAX) {
                 continue;
             }
@@ -235,8 +239,8 @@ pub(crate) async fn watch(
     }
 }
 
-/// Whether a listener is still there. What it did not ask for is not sent, and no reason to
-/// forget it.
+/// Whether a listener is still there. A message it did not subscribe to is not sent,
+/// and is no reason to drop it.
 fn sink_told(told: Result<(), SubscriptionSendError>) -> bool {
     match told {
         Ok(()) => true,
@@ -248,7 +252,7 @@ fn sink_told(told: Result<(), SubscriptionSendError>) -> bool {
     }
 }
 
-/// The digests of what a caller sees.
+/// The digests of a caller's lists.
 fn list_digest(engine: &Engine, caller: &Caller) -> ListDigests {
     let offered = engine.listed(caller);
     let tools: Vec<_> = offered.iter().map(tool::listed).collect();

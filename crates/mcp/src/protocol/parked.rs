@@ -67,7 +67,7 @@ impl fmt::Debug for ServerQuestion {
 impl ServerQuestion {
     /// Hands the answer to the server.
     pub(crate) fn answer(self, answer: ElicitAnswer) {
-        // One that came too late finds no one.
+        // If the call is over, the answer is dropped.
         let _ = self.answer.send(answer);
     }
 }
@@ -103,7 +103,7 @@ struct ParkedElicitor {
     wait: Duration,
 }
 
-/// What the engine asks through, and where its questions come out, one at a time.
+/// The elicitor for the engine, and the receiver of its questions, one at a time.
 pub(crate) fn elicitor(
     parked: &ParkedCalls,
     wait: Duration,
@@ -118,8 +118,8 @@ pub(crate) fn elicitor(
     (Arc::new(elicitor), questions)
 }
 
-/// Waits for a call, and asks the client what servers ask meanwhile. For the task of the
-/// client's request: a question finds its stream by that task.
+/// Waits for a call, and forwards questions of servers to the client meanwhile. For the
+/// task of the client's request: a question finds its stream by that task.
 pub(crate) async fn while_asking<T>(
     call: impl Future<Output = T>,
     mut questions: mpsc::Receiver<ServerQuestion>,
@@ -211,14 +211,14 @@ pub(crate) struct RunningCall {
     pub(crate) approval: Arc<Deferred>,
 }
 
-/// What a running call comes to next.
+/// The next event of a running call.
 #[derive(Debug)]
 pub(crate) enum ParkedStep {
     /// A server asks.
     Asks(Box<ServerQuestion>),
     /// It is over.
     Ended(Box<Outcome>, CallSlot),
-    /// It is over, and nothing is known of it.
+    /// Its task panicked or was aborted.
     Lost,
 }
 
@@ -253,7 +253,7 @@ impl RunningCall {
         }
     }
 
-    /// Waits for what comes next, tells the client meanwhile how it goes, and ends with it.
+    /// Waits for the next event, and sends progress to the client meanwhile.
     pub(crate) async fn follow(&mut self, context: &RequestContext<RoleServer>) -> ParkedStep {
         let RunningCall {
             task,
@@ -266,6 +266,7 @@ impl RunningCall {
             loop {
                 tokio::select! {
                     biased;
+                    // Questions first: a call that waits for an answer has not ended.
                     Some(question) = questions.recv() => return ParkedStep::Asks(Box::new(question)),
                     ended = &mut *task => return match ended {
                         Ok((outcome, slot)) => ParkedStep::Ended(Box::new(outcome), slot),

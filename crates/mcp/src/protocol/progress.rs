@@ -1,5 +1,5 @@
-//! How a call goes on: what the engine says, and a sign of life while it says
-//! nothing. Only for clients that gave a token; never after the answer.
+//! Progress of a call: messages of the engine, and a sign of life between them. Only
+//! for clients that sent a token, and never after the answer.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -89,7 +89,7 @@ pub(crate) async fn while_running<T>(
             // A client that is gone is noticed by the call's own token.
             _ = &mut telling => {}
             outcome = &mut call => {
-                // What is on its way must arrive before the answer.
+                // A message on its way must arrive before the answer.
                 let last = Duration::from_millis(limit::PROGRESS_LAST_MS);
                 let _ = timeout(last, telling).await;
                 send_last(feed, peer, token, sent).await;

@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 
 use crate::era::Era;
 
-/// The key under which the newest revision wants to hear who answers.
+/// The key under which the newest revision expects the server's name.
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
-/// Who answers.
+/// This server's name and version.
 pub(crate) fn server() -> Implementation {
     let mut server = Implementation::new("ringfence", env!("CARGO_PKG_VERSION"));
     server.title = Some("Ringfence".to_owned());
     server
 }
 
-/// What a result says about where it comes from.
+/// The metadata of a result: which server made it.
 pub(crate) fn stamp(era: Era) -> MetaObject {
     let mut meta = MetaObject::new();
     if era == Era::Modern {
@@ -32,7 +32,7 @@ pub(crate) fn stamp(era: Era) -> MetaObject {
     meta
 }
 
-/// The answer to a call. What its caller must know besides comes after it, as text.
+/// The answer to a call. Notes for the caller follow it, as text.
 pub(crate) fn of(mut outcome: Outcome, era: Era) -> Result<CallToolResult, ErrorData> {
     let notes = std::mem::take(&mut outcome.notes);
     let mut result = answer(outcome, era)?;
@@ -68,10 +68,10 @@ fn answer(outcome: Outcome, era: Era) -> Result<CallToolResult, ErrorData> {
     }
 }
 
-/// What an MCP server gave back, with our call id.
+/// The result of an MCP server, with our call id.
 fn relay(relayed: RelayedResult, is_error: bool, call_id: String, era: Era) -> CallToolResult {
     let blocks = relayed.content.into_iter();
-    // What was masked still has the shape it came in, but for a type that a secret was.
+    // Masking keeps the shape, unless a secret was the name of a type.
     let blocks = blocks.filter_map(|block| serde_json::from_value(block).ok());
     let blocks: Vec<ContentBlock> = blocks.collect();
     let mut result = match is_error {
@@ -105,7 +105,7 @@ fn done(outcome: Outcome, era: Era) -> CallToolResult {
     result
 }
 
-/// A call that did not get there. The model is told why, and what helps.
+/// A refused or failed call. The model is told why, and what helps.
 pub(crate) fn failed(error: &CallError, call_id: Option<String>, era: Era) -> CallToolResult {
     let code = error.reason.code();
     let text = format!("{} [{code}]", error.message);

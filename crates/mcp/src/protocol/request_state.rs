@@ -1,9 +1,9 @@
 //! The state a modern client carries between a question and its answer: sealed, bound
 //! to one call, and good for a while.
 //!
-//! Attack: the state is the client's to keep, change, show to others and send again.
-//! It is signed with a key of this process, and whatever does not fit is refused
-//! without saying why.
+//! Attack: the state is the client's to keep, change, show to others and send again. It
+//! is signed with a key of this process, and a state that does not fit is refused
+//! without a reason.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use crate::protocol::elicit::{answer_of, form, judge, scope};
 use crate::protocol::parked::{APPROVAL_KEY, ServerQuestion};
 
-/// What a state is bound to: this caller's call of this tool with these arguments.
-/// With any other call it counts for nothing.
+/// The binding of a state: this caller's call of this tool with these arguments. With
+/// any other call it is refused.
 #[derive(Clone, Debug)]
 pub(crate) struct StateBinding<'a> {
     pub(crate) caller: &'a Caller,
@@ -55,8 +55,8 @@ impl StateBinding<'_> {
     }
 }
 
-/// What travels in a state. It is signed, not hidden: no secrets, and the name of the
-/// question only encrypted.
+/// The content of a state. It is signed, not encrypted: it has no secrets, and the name
+/// of the question only encrypted.
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
     question: Vec<u8>,
@@ -78,7 +78,7 @@ struct ServerState {
     expires_at_ms: u64,
 }
 
-/// What came back with a call.
+/// The state that came back with a call.
 #[derive(Debug)]
 pub(crate) enum ReturnedState {
     /// A state that is not ours, is about something else, or is too old: which of them
@@ -125,12 +125,15 @@ impl Seal {
         Some(Seal { codec, names })
     }
 
-    /// The name of a question so that its caller cannot read it: with the name an agent
-    /// could point a person, or a shell, at the very command that approves it.
+    /// Encrypts the name of a question, so that its caller cannot read it: with the
+    /// name an agent could point a person, or a shell, at the very command that
+    /// approves it.
     fn hide(&self, question: &str) -> Option<Vec<u8>> {
         let mut nonce = [0_u8; NONCE_LEN];
         getrandom::fill(&mut nonce).ok()?;
         let mut hidden = question.as_bytes().to_vec();
+        // Random nonces of 96 bits: a process would have to ask billions of questions
+        // to repeat one.
         let unique = Nonce::assume_unique_for_key(nonce);
         let sealed = self
             .names
@@ -176,7 +179,7 @@ impl Seal {
         Some(InputRequiredResult::new(Some(requests), Some(sealed)))
     }
 
-    /// What came back.
+    /// Opens the state that came back.
     pub(crate) fn open(
         &self,
         sealed: &str,
@@ -189,6 +192,8 @@ impl Seal {
         let Some(response) = responses.and_then(|responses| responses.get(APPROVAL_KEY)) else {
             return ReturnedState::Unanswered;
         };
+        // Measured by our own clock from the sealed time; the client cannot claim to
+        // have waited.
         let took = Duration::from_millis(now_ms().saturating_sub(state.asked_at_ms));
         let reading = Duration::from_millis(state.reading_ms);
         let scopes: Vec<_> = state.scopes.iter().filter_map(|word| scope(word)).collect();

@@ -38,7 +38,7 @@ mod operate;
 
 /// How cursors begin.
 const CURSOR: &str = "after:";
-/// Where W3C's trace context stands, in a header or in `_meta`.
+/// The key of W3C's trace context, in a header or in `_meta`.
 const TRACE_HEADER: &str = "traceparent";
 
 /// Answers one client. rmcp makes one for each session and for each modern request.
@@ -68,7 +68,7 @@ impl McpServer {
         &self.door.inner
     }
 
-    /// Who calls. An unauthenticated request gets no further.
+    /// The caller. An unauthenticated request gets no further.
     fn caller(&self, extensions: &Extensions) -> Result<Caller, ErrorData> {
         if let Some((client, _)) = &self.fixed {
             let refused = |why| ErrorData::invalid_request(why, None);
@@ -142,6 +142,7 @@ impl McpServer {
             }
         };
         let unsent = &self.inner().unsent;
+        // A refused share does not undo the call; only its result is withheld.
         let share = unsent.share(&caller.name, bytes.saturating_mul(2));
         if share.is_none() {
             outcome.value = None;
@@ -172,11 +173,11 @@ impl McpServer {
         let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments);
         call.trace = trace(context);
         call.refused = refuse_busy(inner, &slot, &caller).or_else(|| Some(refuse_params()));
-        self.run(call, context).await;
+        self.call_engine(call, context).await;
         Ok(())
     }
 
-    /// What a model should know before its first call, as far as this caller's list has it.
+    /// Instructions for the model, limited to the tools of this caller's list.
     fn instructions(&self, caller: &Caller) -> String {
         let offered = self.inner().engine.listed(caller);
         let has = |native: Native| {
@@ -225,7 +226,8 @@ impl McpServer {
         listed.next_cursor = next_cursor;
         if era == Era::Modern {
             listed.meta = Some(reply::stamp(era));
-            // What a person can change is in force at once, for this caller alone.
+            // No caching: settings and approvals change lists at once, and for one
+            // caller alone.
             listed.ttl_ms = Some(0);
             listed.cache_scope = Some(CacheScope::Private);
         }
@@ -291,7 +293,7 @@ impl ServerHandler for McpServer {
             .enable_tools()
             .enable_tool_list_changed()
             .build();
-        // What is not declared does not exist.
+        // An undeclared capability does not exist for clients.
         let switches = self.switches();
         if switches.prompts {
             let mut prompts = PromptsCapability::default();
@@ -344,8 +346,8 @@ impl ServerHandler for McpServer {
         self.list(cursor.as_deref(), &context)
     }
 
-    // What is not declared does not exist, in any revision: an empty list would say
-    // that it does.
+    // Undeclared methods are not found, in any revision: an empty list would declare
+    // them.
 
     async fn complete(
         &self,
@@ -455,7 +457,7 @@ impl ServerHandler for McpServer {
             self.record_misfit(params, &context).await?;
         }
         if matches!(method.as_str(), "tools/call" | "tools/list") {
-            let message = format!("the params of `{method}` are not what it takes");
+            let message = format!("the params do not fit `{method}`");
             return Err(ErrorData::invalid_params(message, None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))

@@ -1,6 +1,6 @@
 //! A tool as clients see it: its schema, hints, badge and icons.
 //!
-//! Hints and schemas are the engine's; this only says them in the words of MCP.
+//! Hints and schemas are the engine's; this only translates them to MCP.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::limit;
 
-/// The tool as it stands in the list.
+/// The tool as an entry of the list.
 pub(crate) fn listed(offered: &CallableTool) -> Tool {
     let document = &offered.usable.document;
     let description = description(document);

@@ -30,11 +30,10 @@ const ENDS_BYTES: usize = 256;
 pub(super) struct ReadUntil {
     /// Nothing new is read from here on.
     pub(super) soft: CancellationToken,
-    /// What was under way has ended.
+    /// Running calls have ended.
     pub(super) over: CancellationToken,
 }
 
-/// The transport.
 pub(super) struct LineTransport<R, W> {
     read: BufReader<R>,
     line: Line,
@@ -89,6 +88,7 @@ where
     /// The next line, or that it is too long. What was read of it is kept if the caller
     /// stops waiting.
     async fn next_line(&mut self) -> Option<Result<Vec<u8>, TooLong>> {
+        // A client that does not read its answers is not read from either.
         self.out.wait_for_room().await;
         loop {
             let available = self.read.fill_buf().await.ok()?;
@@ -116,6 +116,7 @@ where
     /// The message of a line, if it is one.
     fn message(&self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
         let line = line.trim_ascii();
+        // Some Windows clients send a byte order mark first.
         let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         if line.is_empty() {
             return None;
@@ -224,7 +225,7 @@ struct TooLong {
     bytes_max: usize,
 }
 
-/// What was read of a line, within a bound.
+/// The part of a line read so far, within a bound.
 #[derive(Debug)]
 struct Line {
     bytes: Vec<u8>,

@@ -56,7 +56,7 @@ async fn a_question_shows_everything() {
     server.end().await;
 }
 
-/// A client that says it can ask, and then that it cannot: as if nobody were there.
+/// A client that says it can ask, and then that it cannot, is treated as one that cannot.
 #[tokio::test]
 async fn a_client_may_be_unable_after_all() {
     let mut scene = Scene::new("unable after all", Column::LegacyHttp, WAIT).await;
@@ -110,7 +110,7 @@ async fn two_at_once_run_once() {
 
 /// What was made up, changed or left out opens nothing, and uses nothing up.
 #[tokio::test]
-async fn a_state_that_is_not_ours_opens_nothing() {
+async fn a_foreign_state_is_refused() {
     for column in [Column::ModernHttp, Column::ModernPipe] {
         let scene = Scene::new("not ours", column, WAIT).await;
         let mut visitor = scene.visitor().await;
@@ -148,7 +148,7 @@ async fn a_state_that_is_not_ours_opens_nothing() {
 /// The key of the seal goes with the process: after a restart everybody is asked again,
 /// and the question that waits is the same.
 #[tokio::test]
-async fn a_state_of_another_process_opens_nothing() {
+async fn a_state_of_another_process_is_refused() {
     let scene = Scene::new("restart", Column::ModernPipe, WAIT).await;
     let mut visitor = scene.visitor().await;
     let mut asked = scene.ask(&mut visitor, &to("ann")).await;

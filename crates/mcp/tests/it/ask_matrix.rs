@@ -24,7 +24,7 @@ enum Row {
     Unable,
     Declined,
     Dismissed,
-    /// Nobody answers within the wait.
+    /// No answer comes within the wait.
     TimedOut,
     /// The client is gone while it is asked, or never comes back.
     Vanished,
@@ -34,13 +34,13 @@ enum Row {
     Malformed,
     /// The same answer once more, and another after the first.
     Replayed,
-    /// Somebody else brings the answer.
+    /// Another caller brings the answer.
     Stranger,
     /// The answer comes with other arguments, or another tool.
     OtherArguments,
     /// The tool changes before the answer comes.
     OtherDocument,
-    /// Whoever calls may not approve.
+    /// The caller may not approve its own calls.
     Separate,
     /// The same, set while the caller's client is being asked.
     SeparateNow,
@@ -308,7 +308,7 @@ async fn played(row: Row, column: Column) -> Vec<Fact> {
             "wait_seconds = 1\n[callers.ann]\nanswers = \"L3\"\n[callers.stdio]\nanswers = \"L3\"\n"
         }
         Row::Expired => "wait_seconds = 20\nexpire_seconds = 1\n",
-        // Whoever comes late must still find the question.
+        // A late answer must still find the question.
         Row::TimedOut | Row::Unable => "wait_seconds = 1\n",
         // Longer than a person reads.
         Row::Machine | Row::OtherArguments => "wait_seconds = 4\n",
@@ -352,7 +352,7 @@ async fn played(row: Row, column: Column) -> Vec<Fact> {
     scene.end().await
 }
 
-/// The one thing most rows begin with: somebody is asked, and reads.
+/// How most rows begin: a person is asked, and reads the question.
 async fn asked(scene: &Scene) -> (Visitor, Asked) {
     let mut visitor = scene.visitor().await;
     let asked = scene.ask(&mut visitor, &to("ann")).await;
@@ -389,7 +389,7 @@ async fn timed_out(scene: &mut Scene) {
     let (mut visitor, mut asked) = asked(scene).await;
     let said = visitor.rest(&mut asked).await;
     scene.see_answer(&said);
-    // A yes nobody waits for any more.
+    // A yes that no call waits for any more.
     let told = visitor.respond(&asked.token, &yes()).await;
     visitor.ping().await;
     scene.see(told);
@@ -439,7 +439,7 @@ async fn machine(column: Column, approvals: &str) -> Vec<Fact> {
     panic!("no answer was too fast for a person")
 }
 
-/// Nobody is at the inbox at first; then somebody is, while the call waits.
+/// No person watches the inbox at first; one does later, while the call waits.
 async fn answers_at_once(scene: &mut Scene) -> Option<()> {
     let mut visitor = scene.visitor().await;
     let said = too_fast(scene, &mut visitor, None).await?;
@@ -453,7 +453,7 @@ async fn answers_at_once(scene: &mut Scene) -> Option<()> {
 }
 
 /// Answers at once, and returns what comes of the call; nothing if that was not fast.
-/// Somebody may approve it in the inbox while it waits there.
+/// A person may approve it in the inbox while it waits there.
 async fn too_fast(scene: &Scene, visitor: &mut Visitor, inbox: Option<Caller>) -> Option<Value> {
     let mut asked = scene.ask(visitor, &to("ann")).await;
     let answer = yes();

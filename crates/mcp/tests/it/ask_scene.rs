@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::client::{Events, Http, LEGACY, Pipe, call};
 use crate::world::{CALLER, Server, World, document};
 
-/// Longer than nobody needs to read any question of these tests.
+/// Longer than any person needs to read a question of these tests.
 const READ: Duration = Duration::from_millis(1_200);
 /// The tool everything is about.
 pub(crate) const TOOL: &str = "guarded";
@@ -90,7 +90,7 @@ pub(crate) fn yes() -> Value {
 
 /// As long as a person needs at least.
 pub(crate) async fn read() {
-    // Sleeps: an answer counts only if somebody could have read the question.
+    // Sleeps: an answer counts only if a person could have read the question.
     tokio::time::sleep(READ).await;
 }
 
@@ -118,7 +118,7 @@ impl Scene {
         self.visitor_as(self.column, None, capabilities).await
     }
 
-    /// A client of any column, by somebody else if there is a name.
+    /// A client of any column, of another caller if there is a name.
     pub(crate) async fn visitor_as(
         &self,
         column: Column,

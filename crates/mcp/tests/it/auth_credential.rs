@@ -8,7 +8,7 @@ use model::govern::key::Role;
 use crate::auth_world::{START_MS, Setup, World};
 
 #[tokio::test]
-async fn a_right_key_authenticates_its_holder() {
+async fn a_valid_key_authenticates_its_holder() {
     let world = World::start(Setup::default()).await;
     let key = world.book.add("researcher", Role::Agent, None);
     let reply = world.call(key.reveal()).await;
@@ -103,7 +103,7 @@ async fn a_browser_gets_a_page() {
 }
 
 #[tokio::test]
-async fn odd_ways_to_show_a_key_are_refused() {
+async fn odd_credential_headers_are_refused() {
     let world = World::start(Setup::default()).await;
     let bearer = format!("Bearer {}", world.local.reveal());
     let twice = [("Authorization", bearer.as_str()); 2];
@@ -136,7 +136,7 @@ async fn revoked_and_expired_keys_end_at_the_next_request() {
 }
 
 #[tokio::test]
-async fn keys_that_cannot_be_looked_up_open_nothing() {
+async fn keys_that_cannot_be_looked_up_are_refused() {
     let world = World::start(Setup::default()).await;
     let ada = world.book.add("ada", Role::Agent, None);
     *world.book.broken.lock().unwrap() = true;
@@ -174,7 +174,7 @@ async fn each_role_has_its_own_routes() {
 }
 
 #[tokio::test]
-async fn without_keys_no_one_becomes_an_operator_and_wrong_keys_stay_wrong() {
+async fn no_auth_makes_no_operators_and_accepts_no_wrong_keys() {
     let setup = Setup {
         mode: AuthMode::Off,
         ..Setup::default()
@@ -207,7 +207,7 @@ async fn credentials_are_removed_from_requests() {
 }
 
 #[tokio::test]
-async fn a_caller_who_comes_too_often_waits_and_others_do_not() {
+async fn rate_limits_are_per_caller() {
     let mut setup = Setup::default();
     setup.serve.calls_per_minute = 5;
     let world = World::start(setup).await;
@@ -229,7 +229,7 @@ async fn a_caller_who_comes_too_often_waits_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn an_address_with_many_wrong_keys_waits_and_right_keys_there_still_count() {
+async fn many_wrong_keys_slow_an_address_and_valid_keys_still_work() {
     let world = World::start(Setup::default()).await;
     let wrong = model::govern::key::local_token([6; 32]);
     for _ in 0..60 {
@@ -248,7 +248,7 @@ async fn an_address_with_many_wrong_keys_waits_and_right_keys_there_still_count(
 }
 
 #[tokio::test]
-async fn an_address_over_its_rate_waits_with_any_key() {
+async fn a_rate_limited_address_waits_with_any_key() {
     let mut setup = Setup::default();
     setup.serve.calls_per_minute = 1;
     let world = World::start(setup).await;

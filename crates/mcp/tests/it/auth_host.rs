@@ -74,7 +74,7 @@ async fn every_origin_of_the_table() {
 }
 
 #[tokio::test]
-async fn every_door_asks_and_asks_first() {
+async fn every_transport_asks_before_the_call_runs() {
     let world = World::start(Setup::default()).await;
     let token = format!("Bearer {}", world.local.reveal());
     for path in [
@@ -127,7 +127,7 @@ async fn a_full_address_in_the_first_line_is_a_host_too() {
 }
 
 #[tokio::test]
-async fn a_browser_is_told_what_a_welcome_page_may_do_and_nothing_else() {
+async fn cors_headers_go_to_allowed_origins_only() {
     let mut setup = Setup::default();
     setup.serve.origins = vec!["https://app.example.com".to_owned()];
     let world = World::start(setup).await;
@@ -182,7 +182,7 @@ async fn a_browser_is_told_what_a_welcome_page_may_do_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn without_keys_pages_are_still_asked_where_they_come_from() {
+async fn no_auth_still_checks_the_origin() {
     let setup = Setup {
         mode: AuthMode::Off,
         ..Setup::default()
@@ -199,7 +199,7 @@ async fn without_keys_pages_are_still_asked_where_they_come_from() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_told_all_at_once() {
+fn all_invalid_settings_are_reported_together() {
     let listen = "127.0.0.1:1".parse().unwrap();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let hosts: Vec<String> = words(&["good.example", "http://x", "x:80", "x/y", "a b", "*"]);
@@ -237,7 +237,7 @@ fn settings_that_make_no_sense_are_told_all_at_once() {
     assert_eq!(base(Some("https://x.example/a/")), "https://x.example/a");
 }
 
-/// Whoever probes a machine by its number knows none of its names. That very number does,
+/// A probe reaches a machine by its address and knows none of its names. That address does,
 /// and nothing else that is none of its names.
 #[tokio::test]
 async fn a_probe_may_name_the_address_it_reached() {

@@ -57,7 +57,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn a_right_token_is_its_subject() {
+async fn a_valid_token_names_its_subject() {
     let scene = Scene::start(|_| {}).await;
     let reply = scene.show(&scene.claims()).await;
     assert_eq!((reply.status, reply.body.as_str()), (200, "oauth:ada"));
@@ -308,7 +308,7 @@ async fn a_remembered_token_still_expires() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_fails_costs_nothing_that_was_known() {
+async fn known_keys_survive_a_failing_issuer() {
     let scene = Scene::start(|_| {}).await;
     let day = 24 * 3600;
     let claims = scene.with("exp", json!(scene.world.hands.now() + 3 * day));
@@ -326,7 +326,7 @@ async fn an_issuer_that_fails_costs_nothing_that_was_known() {
     scene.lab.put("/keys", "no keys, sorry");
     scene.world.hands.forward(Duration::from_secs(3_600));
     assert_eq!(scene.world.call(&token).await.status, 200);
-    // Not for ever.
+    // Only for a while.
     scene.world.hands.forward(Duration::from_secs(23 * 3_600));
     scene
         .world
@@ -445,7 +445,7 @@ async fn clients_are_told_where_to_get_a_token() {
             "Bearer resource_metadata=\"https://tools.example.com/.well-known/oauth-protected-resource/mcp\", scope=\"tools:call tools:list\""
         )
     );
-    // Nobody asked the issuer anything for that.
+    // The issuer was asked nothing for that.
     assert!(scene.lab.requests().is_empty());
 }
 
@@ -498,7 +498,7 @@ async fn another_claim_may_name_the_caller_and_a_fresh_token_keeps_the_session()
         ("Mcp-Session-Id", &id),
     ];
     assert_eq!(scene.world.send("POST", "/mcp", &headers).await.status, 200);
-    // Somebody else who was given the same address.
+    // Another client at the same address.
     let other = token("ada@example.com", "2", 300);
     let headers = [("Authorization", other.as_str()), ("Mcp-Session-Id", &id)];
     let reply = scene.world.send("POST", "/mcp", &headers).await;
@@ -516,7 +516,7 @@ async fn another_claim_may_name_the_caller_and_a_fresh_token_keeps_the_session()
 }
 
 #[tokio::test]
-async fn settings_that_make_no_sense_are_told_all_at_once() {
+async fn all_invalid_settings_are_reported_together() {
     let lab = Lab::start().await;
     let mut config = lab.config();
     config.algorithms.clear();
@@ -549,7 +549,7 @@ async fn settings_that_make_no_sense_are_told_all_at_once() {
     }
 }
 
-/// Waits for ever.
+/// Never answers.
 #[derive(Debug)]
 struct Silent;
 
@@ -607,7 +607,7 @@ async fn hanging_up_does_not_stop_the_fetch_of_keys() {
         });
         assert!(first.await);
     }
-    // The same moment: nobody may ask again, so the answer is the first one's.
+    // The same moment: no second request is allowed, so the first answer is used.
     let answer = oauth.principal(&token, moment).await;
     assert_eq!(answer.unwrap().caller.name, "oauth:ada");
     assert_eq!(lab.requests(), ["/keys"]);

@@ -92,7 +92,7 @@ async fn an_ended_session_is_forgotten() {
     within(&world, "GET", local, &ids[1])
         .await
         .is_refused(404, "gate.session");
-    // Or somebody tells.
+    // Or when rmcp reports its end.
     world.inside.sessions.end(&ids[2]);
     assert_eq!(world.inside.sessions.count(), 0);
 }

@@ -100,11 +100,11 @@ impl KeyLookup for Book {
 
 /// No issuer at all.
 #[derive(Debug)]
-struct Nobody;
+struct NoIssuer;
 
-impl FetchKeys for Nobody {
+impl FetchKeys for NoIssuer {
     fn fetch<'a>(&'a self, _url: &'a str, _bytes_max: usize) -> Fetching<'a> {
-        Box::pin(async { Err("nobody is there".to_owned()) })
+        Box::pin(async { Err("the issuer does not answer".to_owned()) })
     }
 }
 
@@ -123,7 +123,7 @@ impl Default for Setup {
         Setup {
             serve: Config::closed().serve,
             oauth: None,
-            fetch: Arc::new(Nobody),
+            fetch: Arc::new(NoIssuer),
             mode: AuthMode::On,
             listen: None,
         }

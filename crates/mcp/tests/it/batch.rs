@@ -68,7 +68,7 @@ async fn every_message_of_a_batch_is_answered_and_recorded() {
 }
 
 #[tokio::test]
-async fn batches_are_of_one_revision_and_within_bounds() {
+async fn batches_need_their_revision_and_are_bounded() {
     let world = World::new().await;
     let server = world.serve().await;
     let many: Vec<_> = (0..33).map(echo).collect();
@@ -92,7 +92,7 @@ async fn batches_are_of_one_revision_and_within_bounds() {
         let message = said["error"]["message"].as_str().unwrap();
         assert!(message.contains(sentence), "{message}");
     }
-    // Without a session there is nobody to take one.
+    // Without a session no batch is accepted.
     let mut stranger = server.client().await;
     let answer = stranger.post(&json!([echo(1)])).await;
     assert_eq!(answer.status, 400);

@@ -214,7 +214,7 @@ async fn hiding() -> (World, Vec<String>) {
     (world, hidden.map(str::to_owned).to_vec())
 }
 
-/// To the byte: nobody can tell a tool that is hidden from one that is not there.
+/// A hidden tool and an absent one get the same reply, to the byte.
 #[tokio::test]
 async fn hidden_is_the_same_as_absent() {
     let (world, hidden) = hiding().await;
@@ -372,7 +372,7 @@ async fn revisions_are_agreed_on() {
 
 /// An edit is in force at the next list and the next call.
 #[tokio::test]
-async fn edits_hold_from_the_next_request() {
+async fn edits_take_effect_at_the_next_request() {
     let world = World::new().await;
     let server = world.serve().await;
     let mut client = server.client().await;

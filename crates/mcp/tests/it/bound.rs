@@ -169,7 +169,7 @@ async fn a_session_with_a_call_under_way_does_not_give_way() {
     for _ in 0..2 {
         let mut client = server.client().await;
         client.begin(LEGACY, json!({})).await;
-        // Nobody listens at the second: its call goes on all the same.
+        // No client listens at the second; its call continues all the same.
         let answer = client.post(&call(1, "slow", json!({"go": true}))).await;
         held.push(lab.arrived().await);
         clients.push((client, answer));
@@ -279,7 +279,7 @@ async fn listeners_are_bounded() {
 
 /// What a call may cost is looked up at every request.
 #[tokio::test]
-async fn bounds_of_calls_hold_from_the_next_request() {
+async fn call_bounds_take_effect_at_the_next_request() {
     let world = World::new().await;
     let lab = Lab::new().await;
     world.publish(&lab.tool()).await;

@@ -80,7 +80,7 @@ async fn headers_and_bodies_are_of_one_era_over_http() {
             code,
             "{row} {said}"
         );
-        // The same with somebody else's session, which a legacy request is refused.
+        // The same with another caller's session, which a legacy request is refused.
         client.headers = common;
         client.headers.push(hers.clone());
         client.headers.push((CALLER.to_owned(), "eve".to_owned()));

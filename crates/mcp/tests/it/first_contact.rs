@@ -1,4 +1,4 @@
-//! What somebody meets who comes for the first time, with a plain client.
+//! A first contact with a plain client.
 
 use std::time::Duration;
 
@@ -195,7 +195,7 @@ async fn a_long_call_begins_its_stream_before_its_answer() {
     server.end().await;
 }
 
-/// Whoever hangs up on such a stream cancels the call, as on any other.
+/// A client that closes such a stream cancels the call, as on any other.
 #[tokio::test]
 async fn hanging_up_on_an_early_stream_cancels_the_call() {
     let world = World::new().await;

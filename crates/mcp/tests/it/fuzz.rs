@@ -11,7 +11,7 @@ fn the_seeds_of_jsonrpc() {
     let mut count = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        // Whoever looks for the seed that fails finds it in the output.
+        // The output then names the seed that fails.
         println!("{}", path.display());
         jsonrpc::check(&fs::read(path).unwrap());
         count += 1;

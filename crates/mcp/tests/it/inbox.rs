@@ -1,5 +1,5 @@
 //! The inbox and the counts over HTTP, with all of authentication in front: operators get
-//! in, nobody else, and a call that waits goes on by their answer.
+//! in, no other role, and their answer lets a waiting call continue.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

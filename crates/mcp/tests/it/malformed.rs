@@ -143,7 +143,7 @@ async fn refusals_of_the_transport_are_json() {
     server.end().await;
 }
 
-/// A session ends with 204, once, and only for whoever began it.
+/// A session ends with 204, once, and only for the principal that began it.
 #[tokio::test]
 async fn sessions_belong_to_their_caller() {
     let world = World::new().await;
@@ -284,7 +284,7 @@ async fn unknown_credentials_are_refused() {
 /// What the fuzz target of the JSON-RPC edge starts from. Nothing stops the server,
 /// and everything is answered or ignored.
 #[tokio::test]
-async fn hostile_messages_stop_nothing() {
+async fn hostile_messages_do_not_stop_the_server() {
     let world = World::new().await;
     let server = world.serve().await;
     let (mut pipe, _, _) = world.pipe();

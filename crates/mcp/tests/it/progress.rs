@@ -12,7 +12,7 @@ fn with_token(mut message: Value, token: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_long_call_shows_that_it_lives() {
+async fn a_long_call_sends_progress() {
     let world = World::new().await;
     let lab = Lab::new().await;
     world.publish(&lab.tool()).await;

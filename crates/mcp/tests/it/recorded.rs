@@ -75,7 +75,7 @@ async fn scene() -> (World, Server, Lab) {
 }
 
 #[tokio::test]
-async fn a_call_too_many_is_recorded() {
+async fn calls_over_the_limit_are_recorded() {
     let (world, server, lab) = scene().await;
     let mut busy = server.client().await;
     let slow = tokio::spawn(async move {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::client::call;
 use crate::world::{World, document};
 
-/// Longer than nobody needs to read.
+/// Longer than any person needs to read.
 const READ: Duration = Duration::from_millis(1_200);
 
 const SCRIPT: &str = "const said = await callTool('echo', { text: 'once' });\n\
@@ -98,7 +98,7 @@ async fn a_modern_client_goes_on_with_the_answer_and_repeats_nothing() {
         "{words}"
     );
     assert_eq!(entries(&world, "echo", Status::Done).len(), 1);
-    // Sleeps: an answer counts only if somebody could have read the question.
+    // Sleeps: an answer counts only if a person could have read the question.
     tokio::time::sleep(READ).await;
     let mut again = message(SCRIPT);
     again["id"] = json!(2);

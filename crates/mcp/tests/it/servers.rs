@@ -255,7 +255,7 @@ async fn calls_that_wait_for_an_answer_end_with_the_door() {
 
 /// A caller that may make one call at a time can still answer the question of that call.
 #[tokio::test]
-async fn an_answer_takes_no_place_of_its_own() {
+async fn an_answer_uses_no_second_slot() {
     let rest = "[serve]\ncalls_per_caller_max = 1\n";
     let world = world(false, "", rest).await;
     let server = world.serve().await;

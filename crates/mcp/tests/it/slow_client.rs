@@ -53,7 +53,7 @@ async fn drip(server: &Server, start: &str) -> (String, Duration) {
         }
     };
     let over = timeout(LONG, hearing).await;
-    over.expect("the server waits for ever");
+    over.expect("the server never ends");
     (String::from_utf8(said).unwrap(), began.elapsed())
 }
 
@@ -76,7 +76,7 @@ async fn slow_heads_time_out() {
     stream.write_all(request).await.unwrap();
     let mut said = String::new();
     let over = timeout(LONG, stream.read_to_string(&mut said)).await;
-    over.expect("the server waits for ever").unwrap();
+    over.expect("the server never ends").unwrap();
     assert!(said.contains("200 OK"), "{said}");
     server.end().await;
 }
@@ -132,7 +132,7 @@ async fn until_free(server: &Server) {
 
 /// Asks and asks, and reads no answer: the server stops reading, then it hangs up.
 #[tokio::test]
-async fn unread_answers_are_dropped() {
+async fn connections_with_unread_answers_are_dropped() {
     let world = World::with("[serve]\nconnections_max = 1\n").await;
     let server = serve(&world).await;
     let mut stream = narrow(&server).await;
@@ -156,7 +156,7 @@ async fn unread_answers_are_dropped() {
     };
     timeout(LONG, asking)
         .await
-        .expect("the server reads for ever");
+        .expect("the server never stops reading");
     // What the two kernels hold, and no more.
     assert!(taken < 8 << 20, "{taken} bytes were taken");
     until_free(&server).await;
@@ -193,7 +193,7 @@ async fn streaming(server: &Server, headers: &str, id: u64) -> TcpStream {
 
 /// A stream whose client has stopped reading is hung up on.
 #[tokio::test]
-async fn unread_streams_are_dropped() {
+async fn connections_with_unread_streams_are_dropped() {
     let (_world, server, headers) = talkative("[serve]\nconnections_max = 2\n", PATIENCE).await;
     until_free(&server).await;
     let began = Instant::now();
@@ -247,6 +247,6 @@ async fn an_unread_pipe_is_closed() {
     }
     timeout(LONG * 10, serving)
         .await
-        .expect("the server waits for ever")
+        .expect("the server never ends")
         .unwrap();
 }

@@ -1,4 +1,4 @@
-//! Clients that come by the thousand and never say goodbye: sessions nobody ends, streams that
+//! Clients that come by the thousand and never say goodbye: sessions that are never ended, streams that
 //! are dropped. In a process of its own, so that its memory can be looked at.
 
 use std::fs;
@@ -49,7 +49,7 @@ fn abandoned_sessions_leave_nothing_behind() {
     assert!(grown < GROWTH_KIB_MAX, "{grown} KiB more than at first");
 }
 
-/// Official clients say no goodbye: whoever comes next finds room all the same.
+/// Official clients do not end their sessions; the next client finds room all the same.
 #[test]
 fn abandoned_sessions_keep_no_client_out() {
     let server = Server::start(8, 600_000);

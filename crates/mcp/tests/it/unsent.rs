@@ -1,4 +1,4 @@
-//! Answers nobody reads are work in flight: they hold a place among the calls of their
+//! Unread answers are work in flight: they hold a place among the calls of their
 //! caller, and their bytes are counted, of each caller and of all together.
 
 use std::time::{Duration, Instant};
@@ -85,7 +85,7 @@ async fn unread_bytes_are_bounded_per_caller() {
     client.headers.clear();
     let said = client.modern(&message).await.last().await;
     assert_eq!(said["result"]["isError"], false, "{said}");
-    // Whoever reads gets it whole, and has room again.
+    // A client that reads gets it whole, and has room again.
     let mut whole = Vec::new();
     streams
         .pop()
@@ -97,7 +97,7 @@ async fn unread_bytes_are_bounded_per_caller() {
     client.headers.push((CALLER.to_owned(), "eve".to_owned()));
     let said = client.modern(&message).await.last().await;
     assert_eq!(said["result"]["isError"], false, "{said}");
-    // Whoever goes leaves nothing behind.
+    // A client that disconnects leaves nothing behind.
     drop(streams);
     until("the bytes are gone", || world.door.unsent_bytes() == 0).await;
     server.end().await;
@@ -124,7 +124,7 @@ async fn an_unread_answer_keeps_its_slot() {
     server.end().await;
 }
 
-/// Whoever takes an answer can go on at once: its place is free before its stream ends.
+/// A client that took an answer can call again at once: its place is free before its stream ends.
 #[tokio::test]
 async fn a_read_answer_frees_its_slot() {
     let (_world, server) = scene("[serve]\ncalls_per_caller_max = 1\n").await;

@@ -51,7 +51,7 @@ impl Home {
     pub(crate) fn file(&self, name: &str, text: &str) {
         let is_silent = name == "ringfence.toml" && !text.contains("[callers");
         let clients = if is_silent { NAMED } else { "" };
-        // As editors do, so that nobody reads half a file.
+        // As editors do, so that no reader sees half a file.
         let new = self.path.join(format!("{name}.new"));
         std::fs::write(&new, format!("{text}{clients}")).unwrap();
         std::fs::rename(new, self.path.join(name)).unwrap();
@@ -64,7 +64,7 @@ impl Drop for Home {
     }
 }
 
-/// An engine and its door. Bundled tools are not on offer unless the settings say
+/// An engine and its door. Bundled tools are not exposed unless the settings say
 /// so.
 pub(crate) struct World {
     pub(crate) door: Door,

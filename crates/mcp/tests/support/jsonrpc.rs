@@ -37,7 +37,7 @@ struct Nothing;
 impl ServerHandler for Nothing {}
 
 /// The bytes as the body of a request of each era, and as all that one connection says.
-/// Whatever they are: an answer comes, it is one message of JSON-RPC or none, nobody
+/// Whatever they are: an answer comes, it is one message of JSON-RPC or none, no client
 /// without a session is given a stream, and a connection that says no more is closed.
 pub(crate) fn check(data: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -10,7 +10,7 @@ use mcp::auth::clock::AuthClock;
 use mcp::auth::issuer::Fetching;
 use mcp::auth::{Auth, AuthMode, AuthParts, AuthSettings, FetchKeys, KeyLookup};
 
-/// Asks nobody for a key; every problem of the settings if there is one.
+/// Authentication that asks for no key, or every problem of the settings.
 pub(crate) fn unlocked(listen: SocketAddr, serve: ServeConfig) -> Result<Arc<Auth>, Vec<String>> {
     let settings = AuthSettings {
         listen,
@@ -20,8 +20,8 @@ pub(crate) fn unlocked(listen: SocketAddr, serve: ServeConfig) -> Result<Arc<Aut
     };
     let parts = AuthParts {
         local: None,
-        keys: Arc::new(Nobody),
-        fetch: Arc::new(Nobody),
+        keys: Arc::new(NoKeys),
+        fetch: Arc::new(NoKeys),
         clock: AuthClock::system(),
     };
     Auth::new(&settings, parts).map(Arc::new)
@@ -29,15 +29,15 @@ pub(crate) fn unlocked(listen: SocketAddr, serve: ServeConfig) -> Result<Arc<Aut
 
 /// Has no keys and fetches nothing.
 #[derive(Debug)]
-struct Nobody;
+struct NoKeys;
 
-impl KeyLookup for Nobody {
+impl KeyLookup for NoKeys {
     fn find(&self, _id: &str) -> Result<Option<KeyRecord>, String> {
         Ok(None)
     }
 }
 
-impl FetchKeys for Nobody {
+impl FetchKeys for NoKeys {
     fn fetch<'a>(&'a self, _url: &'a str, _bytes_max: usize) -> Fetching<'a> {
         Box::pin(async { Err("nothing is fetched here".to_owned()) })
     }

@@ -1,5 +1,5 @@
-//! Canonical objects without a tree in between, for what is written often. Code that
-//! writes one names its fields in the order RFC 8785 wants.
+//! Canonical objects without a tree in between, for objects that are written often.
+//! Code that writes one names its fields in the order RFC 8785 wants.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ impl Object {
         }
     }
 
-    /// Goes on in another's bytes, which come back from [`Object::end_bytes`].
+    /// Appends to given bytes, which [`Object::end_bytes`] returns.
     pub(crate) fn within(out: &mut Vec<u8>) -> Object {
         let mut out = std::mem::take(out);
         out.push(b'{');
@@ -94,7 +94,7 @@ impl Object {
         }
     }
 
-    /// What is canonical already.
+    /// Writes text that is canonical already.
     pub(crate) fn write_raw(&mut self, key: &str, text: &str) {
         self.key(key);
         self.out.extend_from_slice(text.as_bytes());

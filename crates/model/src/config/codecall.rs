@@ -20,20 +20,20 @@ pub(super) const BLOCKED: [&str; 3] = ["system:*", "internal:*", "__*"];
 /// can be called through `codecall_invoke` too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodecallConfig {
-    /// Whether there are scripts, and what is listed besides.
+    /// Whether there are scripts, and which tools are listed.
     pub mode: CodecallMode,
     /// How much a script is trusted.
     pub preset: ScriptPreset,
     /// Tools a search finds for each query unless it says how many.
     pub top_k: u64,
-    /// What `codecall_invoke` may call; with none it does not exist.
+    /// The tools that `codecall_invoke` may call. Without any it does not exist.
     pub invoke: Vec<NamePattern>,
-    /// What code mode never reaches.
+    /// Tools that code mode never reaches.
     pub blocked: Vec<NamePattern>,
 }
 
 crate::words! {
-    /// Whether there are scripts, and what is listed besides.
+    /// Whether there are scripts, and which tools are listed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum CodecallMode {
         /// No scripts: the tools of code mode do not exist.
@@ -42,7 +42,7 @@ crate::words! {
         CodecallOnly = "codecall_only",
         /// Everything is listed; scripts see the tools whose documents ask for it.
         CodecallOptIn = "codecall_opt_in",
-        /// Everything is listed but what its document hides.
+        /// Everything is listed except tools whose documents hide them.
         MetadataDriven = "metadata_driven",
     }
 }
@@ -63,7 +63,7 @@ crate::words! {
 }
 
 impl CodecallConfig {
-    /// What holds when the operator says nothing.
+    /// The defaults.
     #[must_use]
     pub fn standard() -> CodecallConfig {
         CodecallConfig {
@@ -80,13 +80,13 @@ impl CodecallConfig {
 
     /// Whether a tool can be reached through a door under this mode; if not, why.
     ///
-    /// What clients do not see in their list they cannot call by its name either, and
-    /// what scripts may not call no search shows.
+    /// A tool that clients do not see in their list cannot be called by name either,
+    /// and search does not show tools that scripts may not call.
     pub fn reaches(&self, origin: Origin, document: &Document) -> Result<(), String> {
         match origin {
             Origin::Mcp => self.lists(document),
             Origin::Script => self.scripts(document),
-            // People at this machine are not told what to use.
+            // The mode does not limit people at this machine.
             Origin::Cli | Origin::Studio => Ok(()),
         }
     }
@@ -111,7 +111,7 @@ impl CodecallConfig {
             ));
         }
         let enabled = match (self.mode, Metadata::of(document).enabled) {
-            // Scripts from a terminal are there all the same.
+            // A terminal can run scripts in every mode.
             (
                 CodecallMode::Off | CodecallMode::CodecallOnly | CodecallMode::MetadataDriven,
                 enabled,

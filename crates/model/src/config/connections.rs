@@ -17,13 +17,13 @@ use crate::text::elided;
 /// A service that tools reach by a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionConfig {
-    /// What calls say.
+    /// Its name in calls.
     pub name: String,
-    /// What is there.
+    /// The kind of service.
     pub kind: ConnectionKind,
-    /// Where; a name or an address, never a pattern.
+    /// Its host: a name or an address, never a pattern.
     pub host: Host<String>,
-    /// At which port.
+    /// Its port.
     pub port: u16,
     /// The database; only for `postgres`.
     pub database: String,
@@ -31,7 +31,7 @@ pub struct ConnectionConfig {
     pub user: Option<String>,
     /// The variable that holds the password or token.
     pub credential: Option<String>,
-    /// Who may use it, besides the owner. Nobody else if both lists are empty.
+    /// Who may use it beside the owner. Only the owner if both lists are empty.
     pub callers: Vec<NamePattern>,
     /// The groups that may use it, in lower case.
     pub groups: Vec<String>,
@@ -41,14 +41,14 @@ pub struct ConnectionConfig {
     pub tls: ConnectionTls,
     /// Whether statements, pushes and requests that change something may go there.
     pub write: bool,
-    /// Whether a role that can do more than data is taken; only for `postgres`.
+    /// Whether a role with rights beyond data is accepted; only for `postgres`.
     pub trusted: bool,
     /// The schema that names without one are looked up in; only for `postgres`.
     pub schema: String,
 }
 
 crate::words! {
-    /// What a connection leads to.
+    /// The kind of a connection.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ConnectionKind {
         /// A PostgreSQL database.
@@ -89,8 +89,8 @@ impl ConnectionConfig {
         HostPattern::parse(&format!("{}:{}", self.host, self.port)).ok()
     }
 
-    /// Whether a caller who is in some groups may use it. To everybody else it does
-    /// not exist.
+    /// Whether a caller who is in some groups may use it. For every other caller it
+    /// does not exist.
     #[must_use]
     pub fn serves(&self, caller: &Caller, groups: &[String]) -> bool {
         match caller.kind {
@@ -172,7 +172,8 @@ impl Faults<'_> {
         if let Some(word) = &file.tls {
             tls = self.read_word("tls", Some(word)).unwrap_or(tls);
             if tls == ConnectionTls::Off && !private {
-                let message = "without TLS everybody on the way reads the credential".to_owned();
+                let message =
+                    "without TLS, anyone on the network path can read the credential".to_owned();
                 let fix =
                     "remove the line, or set `private = true` if the host is on a private network";
                 self.say(word, message, Some(fix.to_owned()));
@@ -226,7 +227,7 @@ impl Faults<'_> {
         None
     }
 
-    /// What only a database has, and what it must have.
+    /// Checks the settings that only a database has or needs.
     fn check_postgres(
         &mut self,
         name: &toml::Spanned<String>,

@@ -1,5 +1,5 @@
-//! What the operator set about the doors: where the server listens, how much it
-//! takes, whom it believes, and how people are asked.
+//! Settings of the doors: where the server listens, its bounds, its issuer, and how
+//! people are asked.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use crate::limits;
 /// Where the server listens unless the operator says otherwise.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:7464";
 
-/// Where the server listens, and how much it takes.
+/// Where the server listens, and its bounds.
 ///
 /// Defaults: loopback only, and the bounds named in [`mod@limits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +20,9 @@ pub struct ServeConfig {
     /// The address clients know the server by, when it is not the one it listens
     /// on: behind a proxy, or with a name.
     pub public_url: Option<String>,
-    /// Host names it answers to, besides loopback and the public one.
+    /// Host names it answers to, beside loopback and the public one.
     pub hosts: Vec<String>,
-    /// Web origins that may call it, besides its own.
+    /// Web origins that may call it, beside its own.
     pub origins: Vec<String>,
     /// Connections at one time.
     pub connections_max: u64,
@@ -30,7 +30,7 @@ pub struct ServeConfig {
     pub sessions_max: u64,
     /// Sessions of one caller at one time.
     pub sessions_per_caller_max: u64,
-    /// Streams that wait for news at one time.
+    /// Streams that wait for changes at one time.
     pub listeners_max: u64,
     /// Calls of one caller at one time.
     pub calls_per_caller_max: u64,
@@ -61,16 +61,16 @@ impl ServeConfig {
     }
 }
 
-/// Whose tokens the server takes. Absent: none but its own keys.
+/// The issuer whose tokens the server accepts. Absent: only its own keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OauthConfig {
     /// Who issues them, exactly as the token says.
     pub issuer: String,
     /// Where the issuer's keys are; found by its metadata when absent.
     pub jwks_url: Option<String>,
-    /// Whom a token must be for; the server's public address when absent.
+    /// The audience a token must have; the server's public address when absent.
     pub audience: Option<String>,
-    /// Signature algorithms taken.
+    /// Accepted signature algorithms.
     pub algorithms: Vec<String>,
     /// The claim that names the caller.
     pub caller_claim: String,
@@ -99,7 +99,7 @@ crate::words! {
     }
 }
 
-/// Algorithms with a public key; a secret shared with the issuer is never taken.
+/// Algorithms with a public key; a secret shared with the issuer is never accepted.
 pub const OAUTH_ALGORITHMS: [&str; 7] = [
     "RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA",
 ];
@@ -236,7 +236,7 @@ impl Faults<'_> {
                 Some(known) => algorithms.push((*known).to_owned()),
                 None => {
                     let message = format!(
-                        "`{}` is no algorithm taken here; it must be one of {}",
+                        "`{}` is not an accepted algorithm; use one of {}",
                         crate::text::elided(word.get_ref(), 40),
                         OAUTH_ALGORITHMS.join(", ")
                     );

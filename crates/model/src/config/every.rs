@@ -1,5 +1,5 @@
-//! Every setting there is, found by asking the reader itself: what it takes is shown
-//! by `ringfence config`, and what holds names is looked up.
+//! Tests over every setting, found by asking the reader itself: `ringfence config`
+//! shows each, and lists of names are looked up.
 
 use std::collections::BTreeSet;
 
@@ -385,8 +385,8 @@ fn headers(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| line.starts_with('['))
 }
 
-/// What the reader takes in a table, from its own words about a setting it does not
-/// know. Maps take any name and say nothing.
+/// The settings of a table, from the reader's error about an unknown one. Maps accept
+/// any name and report nothing.
 fn taken(header: &str) -> Vec<String> {
     let text = format!("{header}\nnot_a_setting = 1\n");
     let error = match toml::from_str::<ConfigFile>(&text) {
@@ -401,7 +401,7 @@ fn taken(header: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_file_with_everything_has_everything() {
+fn the_complete_file_has_every_setting() {
     let present = keys(EVERYTHING);
     let mut seen = 0;
     for header in std::iter::once("").chain(headers(EVERYTHING)) {
@@ -418,7 +418,7 @@ fn the_file_with_everything_has_everything() {
             if field == "answers" && !table.starts_with("callers.") {
                 continue;
             }
-            // The name of `progressive` before, which never stands beside it.
+            // The old name of `progressive`, which excludes the new one.
             if field == "disclosure" {
                 continue;
             }
@@ -441,7 +441,7 @@ fn the_file_with_everything_has_everything() {
             if field == "members" && !table.starts_with("groups.") {
                 continue;
             }
-            // Nothing but a profile extends something, and the empty one stands for all.
+            // Only a profile extends another; the empty one is an example for all.
             if (table == "baseline" && field == "extends") || table == "profiles.base" {
                 continue;
             }

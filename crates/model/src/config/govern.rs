@@ -1,5 +1,5 @@
-//! What the operator set about governance: rules, limits, action types, groups,
-//! and the terms of callers.
+//! Settings of governance: rules, limits, action types, groups, and the terms of
+//! callers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub(super) struct GovernFile {
     pub(super) trust: Option<Spanned<TrustFile>>,
 }
 
-/// What holds for rules as a whole.
+/// Settings of the rules as a whole.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RulesSection {
@@ -101,8 +101,8 @@ struct ConstraintsFile {
 }
 
 impl Config {
-    /// What would hold if a file were in force. One with nothing but rules stands
-    /// in the place of all rules there are; any other is a whole configuration.
+    /// The settings as they would be with a file in force. A file of rules alone
+    /// replaces all rules; any other file is a whole configuration.
     pub fn candidate(&self, text: &str) -> Result<Config, Vec<ConfigFault>> {
         if !Config::is_only_rules(text) {
             return Config::parse(text);
@@ -122,8 +122,8 @@ impl Config {
         })
     }
 
-    /// Reads a file of rules, such as `rules/payments.toml`. The actions and groups
-    /// are those of this configuration; the ids are none of its.
+    /// Reads a file of rules, such as `rules/payments.toml`. Actions and groups are
+    /// those of this configuration; ids may repeat its own.
     pub fn parse_rules(&self, text: &str) -> Result<Vec<Rule>, Vec<ConfigFault>> {
         if text.len() > limits::CONFIG_BYTES_MAX {
             return Err(vec![super::too_long()]);
@@ -306,8 +306,8 @@ impl Faults<'_> {
         Some(rule)
     }
 
-    /// The names on a list. One that was written and names nothing is a slip: read
-    /// as "all" it would make a rule as wide as it can be.
+    /// The names on a list. An empty list is an error: read as "all" it would make a
+    /// rule as wide as possible.
     pub(super) fn names(
         &mut self,
         what: &str,
@@ -318,7 +318,7 @@ impl Faults<'_> {
         };
         if list.get_ref().is_empty() {
             let fix = Some("leave it out for all, or name one".to_owned());
-            self.say(&list, format!("`{what}` names nothing"), fix);
+            self.say(&list, format!("`{what}` is empty"), fix);
         }
         if list.get_ref().len() > limits::RULE_LIST_MAX {
             let most = limits::RULE_LIST_MAX;
@@ -342,8 +342,9 @@ impl Faults<'_> {
         let text = id.get_ref();
         if text.is_empty() || text.len() > 100 || !text.chars().all(fits) {
             let shown = elided(text, 60);
-            let message =
-                format!("`{shown}` is no id; it takes up to 100 letters, digits, `-`, `_` and `.`");
+            let message = format!(
+                "`{shown}` is not a valid id; use up to 100 letters, digits, `-`, `_` and `.`"
+            );
             self.say(id, message, None);
             return None;
         }
@@ -478,8 +479,8 @@ impl Faults<'_> {
         all
     }
 
-    /// What calls cost. Whether there is such a tool is for `policy lint` to say:
-    /// documents come and go while a file of settings stays.
+    /// The prices of calls. `policy lint` reports unknown tools: documents come and go
+    /// while settings stay.
     fn costs(&mut self, file: BTreeMap<Spanned<String>, Spanned<i64>>) -> Costs {
         if file.len() > limits::CALL_COSTS_MAX
             && let Some(name) = file.keys().nth(limits::CALL_COSTS_MAX)
@@ -512,7 +513,7 @@ impl Faults<'_> {
         }
     }
 
-    /// Attack: a group may have `*` for a member. Whose client is believed is said
+    /// Attack: a group may have `*` for a member. Whether a client may answer is set
     /// for one caller at a time.
     fn no_answers(&mut self, file: &CallerFile) {
         if let Some(answers) = &file.answers {

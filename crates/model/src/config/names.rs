@@ -1,6 +1,6 @@
 //! The names a file of settings refers to: tools, callers, categories, tags and the
-//! preset. A name that nothing has is a slip, and a slip on a list that denies lets
-//! in what it was written to keep out, so it is an error with its place.
+//! preset. An unknown name is an error with its place: a typing error on a deny list
+//! would allow what the list was written to deny.
 //!
 //! Which names there are is not known here: the code that reads the file passes them in.
 //! `[callers.NAME]` makes a name known; what is to come is named in `[expected]`.
@@ -18,7 +18,7 @@ use crate::limits;
 use crate::nearest::{nearest, nearest_pattern};
 use crate::text::elided;
 
-/// What a name is the name of.
+/// The kind of thing that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NameKind {
     /// A tool.
@@ -53,7 +53,7 @@ impl NameKind {
         }
     }
 
-    /// The list of what is to come; a preset never is.
+    /// The list in `[expected]` for this kind; presets have none.
     pub(super) fn expected(self) -> Option<&'static str> {
         match self {
             NameKind::Tool => Some("expected.tools"),
@@ -65,29 +65,29 @@ impl NameKind {
     }
 }
 
-/// Names that are not there yet and may be named all the same.
+/// Names that do not exist yet and may be used all the same.
 ///
 /// Defaults: none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedNames {
-    /// By what they are the names of.
+    /// By kind.
     pub names: BTreeMap<NameKind, Vec<NamePattern>>,
 }
 
 /// The names there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownNames {
-    /// By what they are the names of. A kind that is not here is not looked at.
+    /// By kind. A kind that is missing here is not checked.
     pub names: BTreeMap<NameKind, Vec<String>>,
 }
 
 /// A name in a file of settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameUse {
-    /// What it is the name of.
+    /// Its kind.
     pub kind: NameKind,
-    /// The setting it stands in, such as `callers.ann.deny`; `rule.ID` and `limit.ID`
-    /// for what has an id.
+    /// Its setting, such as `callers.ann.deny`; `rule.ID` and `limit.ID` for rules and
+    /// limits.
     pub setting: String,
     /// The name, or a pattern for names.
     pub name: String,
@@ -117,7 +117,7 @@ impl Faults<'_> {
         let mut expected = ExpectedNames::default();
         for (kind, words) in lists {
             for word in words.iter().filter(|word| is_any(word.get_ref())) {
-                let message = "an expected name without a letter would excuse every slip";
+                let message = "an expected name without a letter would match everything";
                 self.say(word, message.to_owned(), None);
             }
             if let Some(word) = words.get(limits::EXPECTED_NAMES_MAX) {
@@ -165,7 +165,7 @@ impl Config {
         if is_any(&used.name) {
             return true;
         }
-        // What is no pattern was refused when the file was read.
+        // Invalid patterns were refused when the file was read.
         let Ok(pattern) = NamePattern::parse(&used.name) else {
             return true;
         };
@@ -175,7 +175,7 @@ impl Config {
         is_declared || names.iter().any(|name| pattern.matches(name))
     }
 
-    /// Whom an issuer names is not known here.
+    /// The subjects of an issuer are not known here.
     fn may_issue(&self, used: &NameUse) -> bool {
         self.oauth.is_some() && used.name.to_lowercase().starts_with("oauth:")
     }
@@ -185,7 +185,7 @@ fn is_any(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c == '*')
 }
 
-/// What the defaults keep from scripts, whether or not anything has such a name.
+/// The default patterns that block scripts, whether or not a tool has such a name.
 fn is_conventional(used: &NameUse) -> bool {
     used.setting == "codecall.blocked" && codecall::BLOCKED.contains(&used.name.as_str())
 }
@@ -204,7 +204,7 @@ fn fault(used: &NameUse, names: &[String]) -> ConfigFault {
     let is_pattern = used.name.contains('*');
     let message = match (is_pattern, takes_patterns(used)) {
         (true, true) => format!("no {kind} fits `{name}`"),
-        (true, false) => format!("there is no {kind} `{name}`, and no pattern is taken here"),
+        (true, false) => format!("there is no {kind} `{name}`, and patterns are not accepted here"),
         (false, _) => format!("there is no {kind} `{name}`"),
     };
     let known = || names.iter().map(String::as_str);
@@ -232,7 +232,7 @@ fn fault(used: &NameUse, names: &[String]) -> ConfigFault {
     }
 }
 
-/// Every name in a text, in its order. One that does not parse has none.
+/// Every name in a text, in its order. A text that does not parse has none.
 #[must_use]
 pub fn names_in(text: &str) -> Vec<NameUse> {
     let mut reader = NameReader {
@@ -364,7 +364,7 @@ impl NameReader<'_> {
     }
 
     fn record_use(&mut self, setting: &str, name: &str, at: usize, kind: NameKind) {
-        // Groups stand in these settings and are looked up when they are read.
+        // These settings contain groups, which are looked up when the file is read.
         if kind == NameKind::Caller && name.starts_with('@') {
             return;
         }

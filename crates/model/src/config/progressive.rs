@@ -6,7 +6,7 @@ use super::Faults;
 use crate::document::Document;
 use crate::document::codecall::Metadata;
 
-/// Lists that tell a little first and more when asked.
+/// Progressive tool listing.
 ///
 /// Default: off, clients list every tool in full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) struct ProgressiveFile {
 }
 
 impl Faults<'_> {
-    /// `[progressive]`, or `[disclosure]`, which it was called before.
+    /// Reads `[progressive]`, or `[disclosure]`, its old name.
     pub(super) fn progressive(
         &mut self,
         file: Option<ProgressiveFile>,
@@ -51,8 +51,8 @@ impl Faults<'_> {
             }
             (None, Some(old)) => {
                 outdated.push(
-                    "`[disclosure]` is now `[progressive]`; the old name counts in this version \
-                     and in none after it"
+                    "`[disclosure]` is now `[progressive]`; the old name works in this version \
+                     only"
                         .to_owned(),
                 );
                 old.into_inner()

@@ -15,7 +15,7 @@ use crate::text::elided;
 /// An MCP server whose tools are offered here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// What its tools' names begin with.
+    /// The prefix of its tools' names.
     pub name: String,
     /// How it is reached.
     pub transport: ServerTransport,
@@ -33,9 +33,9 @@ pub struct ServerConfig {
     pub idle_seconds: u64,
     /// Whether callers share a connection.
     pub sharing: ServerSharing,
-    /// Descriptions that stand in place of the server's own, by tool.
+    /// Descriptions that replace the server's own, by tool.
     pub descriptions: BTreeMap<String, String>,
-    /// What a tool does besides what is derived, by tool.
+    /// Actions of a tool beyond the derived ones, by tool.
     pub actions: BTreeMap<String, Vec<Action>>,
     /// Whether its questions to a person are passed on.
     pub elicitation: bool,
@@ -61,11 +61,11 @@ pub struct ServerCommand {
     pub command: Vec<String>,
     /// Its environment; `${NAME}` is filled with a secret.
     pub environment: BTreeMap<String, String>,
-    /// Files and folders it may read, besides the system's.
+    /// Files and folders it may read, beside the system's.
     pub read: Vec<String>,
-    /// Files and folders it may write, besides its own.
+    /// Files and folders it may write, beside its own.
     pub write: Vec<String>,
-    /// What it may connect to.
+    /// Its network access.
     pub network: ServerNetwork,
     /// Whether it runs if a layer of the jail is missing.
     pub sandbox: ServerSandbox,
@@ -84,23 +84,23 @@ pub struct ServerUrl {
     pub oauth: Option<ServerOAuth>,
 }
 
-/// Who we are to the issuer of a server's tokens.
+/// Our client registration with the issuer of a server's tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerOAuth {
-    /// How a token is had.
+    /// How a token is obtained.
     pub grant: ServerGrant,
     /// The client that the owner registered; without one, a sign-in registers one.
     pub client_id: Option<String>,
     /// Its secret, as `${NAME}`.
     pub client_secret: Option<String>,
-    /// What to ask for; what the server says if there are none.
+    /// Scopes to request; those that the server names if empty.
     pub scopes: Vec<String>,
     /// The port of this machine that a browser comes back to; 0 takes a free one.
     pub redirect_port: u16,
 }
 
 crate::words! {
-    /// How a token is had.
+    /// How a token is obtained.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ServerGrant {
         /// A person signs in.
@@ -114,7 +114,7 @@ crate::words! {
     /// Which protocol a server speaks.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ServerEra {
-        /// RuleInput when it starts.
+        /// Detected when it starts.
         Auto = "auto",
         /// With `initialize`.
         Legacy = "legacy",
@@ -176,7 +176,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// How surely the process of a server is fenced in.
+    /// Whether the process of a server needs every layer of the jail.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ServerSandbox {
         /// It runs only with every layer of the jail.
@@ -537,7 +537,7 @@ impl Faults<'_> {
         if let Some(secret) = &file.client_secret
             && placeholder::names(secret.get_ref()).next().is_none()
         {
-            let message = "`client_secret` stands in plain text".to_owned();
+            let message = "`client_secret` is in plain text".to_owned();
             let fix = "put it into secrets.env and write `${NAME}`".to_owned();
             self.say(secret, message, Some(fix));
         }

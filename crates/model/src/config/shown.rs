@@ -117,7 +117,7 @@ impl Config {
         rows
     }
 
-    /// What each profile sets; what it leaves to others is not its own.
+    /// The settings of each profile, without inherited ones.
     fn profile_rows(&self) -> Vec<(String, String)> {
         let mut rows = Vec::new();
         for (name, profile) in &self.profiles {
@@ -380,7 +380,7 @@ impl Config {
     }
 }
 
-/// A rule's effect, and what it is about.
+/// A rule's effect and fields.
 fn rule_rows(rule: &Rule) -> Vec<(String, String)> {
     let words = |words: Vec<&str>| toml_list(words.into_iter());
     let actions = rule.actions.as_ref();
@@ -428,7 +428,7 @@ fn whom(callers: &[NamePattern], groups: &[String]) -> String {
     toml_list(all.iter().map(String::as_str))
 }
 
-/// A number that is kept in parts of one.
+/// A fraction that is stored as an integer.
 fn share(parts: u32, of: u32) -> String {
     let number = f64::from(parts) / f64::from(of);
     number.to_string()
@@ -606,7 +606,7 @@ fn server_rows(server: &ServerConfig) -> Vec<(String, String)> {
     rows.into_iter().map(key).collect()
 }
 
-/// How a token is had. The secret is the name of a variable, so it can be shown.
+/// How a token is obtained. The secret is the name of a variable, so it can be shown.
 fn oauth_rows(oauth: &ServerOAuth) -> [(String, String); 5] {
     let or_nothing = |text: Option<&str>| text.map(toml_text).unwrap_or_default();
     [

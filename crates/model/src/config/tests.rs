@@ -366,7 +366,7 @@ fn trust_that_makes_no_sense_is_refused() {
         [
             "`strategy` is `wieghted`; it must be disabled, weighted, per_category or milestone",
             "the weights do not add up to 1",
-            "`standard_to_elevatd` is no step; it must be sandboxed_to_restricted, restricted_to_standard or standard_to_elevated",
+            "`standard_to_elevatd` is not a step; it must be sandboxed_to_restricted, restricted_to_standard or standard_to_elevated",
             "1.5 is not between 0 and 1",
             "the step to `elevated` always needs a person",
         ]

@@ -11,7 +11,7 @@ use crate::network::host_pattern::HostPattern;
 use crate::word::Word as _;
 
 crate::words! {
-    /// What native tools are for. Each category is enabled by itself.
+    /// Categories of native tools. Each category is enabled by itself.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum ToolboxCategory {
         /// Commands and background jobs.
@@ -63,7 +63,7 @@ pub struct ToolboxConfig {
 }
 
 impl ToolboxConfig {
-    /// What holds when the operator says nothing.
+    /// The defaults.
     #[must_use]
     pub fn standard() -> ToolboxConfig {
         ToolboxConfig {

@@ -1,4 +1,4 @@
-//! What the operator set about trust.
+//! Settings of trust.
 
 use std::collections::BTreeMap;
 
@@ -178,7 +178,7 @@ impl Faults<'_> {
             let shown = elided(text, 40);
             self.say(
                 name,
-                format!("`{shown}` is no step; it must be {}", words::<Step>()),
+                format!("`{shown}` is not a step; it must be {}", words::<Step>()),
                 fix,
             );
         }

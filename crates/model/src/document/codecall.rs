@@ -1,6 +1,6 @@
-//! What a document says about code mode, in a field of ours: whether scripts may
-//! call it, whether it is listed besides, where it comes from, its examples, and what
-//! it gives back.
+//! A document's settings for code mode, in a field of ours: whether scripts may call
+//! it, whether it is listed, its application, its examples, and the schema of its
+//! result.
 //!
 //! The field is no part of the specification. Its switches do not count for the
 //! digest: they can only narrow what the operator's mode gives, or opt in where the
@@ -20,7 +20,7 @@ use crate::text::elided;
 /// The field of a document.
 pub const FIELD: &str = "x-ringfence-codecall";
 
-/// What may stand in it.
+/// Its keys.
 const KEYS: [&str; 5] = [
     "enabledInCodeCall",
     "visibleInListTools",
@@ -29,7 +29,7 @@ const KEYS: [&str; 5] = [
     "outputSchema",
 ];
 
-/// What a document says about code mode.
+/// A document's settings for code mode.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// Whether scripts may call it, if it says so.
@@ -52,7 +52,7 @@ pub struct OwnExample {
 }
 
 impl Metadata {
-    /// Reads it. What cannot be understood is taken as a no.
+    /// Reads it. An invalid value counts as no.
     #[must_use]
     pub fn of(document: &Document) -> Metadata {
         let Some(node) = document.tree().get(FIELD) else {
@@ -92,8 +92,9 @@ impl Metadata {
     }
 }
 
-/// What a tool gives back, as a JSON Schema, if its document says so. Nothing is held
-/// to it. One that cannot be used is none; such a document is not used anyway.
+/// The JSON Schema of a tool's result, if its document has one. Results are not
+/// validated against it. An invalid schema is ignored; such a document is not used
+/// anyway.
 #[must_use]
 pub fn output_schema(document: &Document) -> Option<Value> {
     let node = document.tree().get(FIELD)?.get("outputSchema")?;
@@ -101,8 +102,8 @@ pub fn output_schema(document: &Document) -> Option<Value> {
     is_sound.then(|| node.to_value())
 }
 
-/// The application a tool is part of: what its document says, what stands before
-/// the first dot or colon of its name, or where it comes from.
+/// The application of a tool: from its document, from the part of its name before the
+/// first dot or colon, or its source.
 #[must_use]
 pub fn app_id(document: &Document, metadata: &Metadata, bundled: bool) -> String {
     if let Some(app_id) = &metadata.app_id {
@@ -116,7 +117,7 @@ pub fn app_id(document: &Document, metadata: &Metadata, bundled: bool) -> String
     }
 }
 
-/// What is wrong with the field.
+/// The findings about the field.
 pub(crate) fn findings(document: &Document) -> Vec<Finding> {
     let Some(node) = document.tree().get(FIELD) else {
         return Vec::new();
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_says_nothing() {
+    fn without_the_field_nothing_is_set() {
         assert_eq!(metadata(""), Metadata::default());
         assert_eq!(
             metadata(r#","x-ringfence-codecall":{}"#),
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_is_taken() {
+    fn the_field_is_read() {
         let found = metadata(
             r#","x-ringfence-codecall":{"enabledInCodeCall":false,"visibleInListTools":true,
             "appId":"sales","examples":[{"description":"a","input":{"b":1}}]}"#,
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_gives_back_is_taken_as_it_stands() {
+    fn the_output_schema_is_read_unchanged() {
         let with = |schema: &str| {
             let field = format!(r#","x-ringfence-codecall":{{"outputSchema":{schema}}}"#);
             output_schema(&item(&field).document.expect("a document"))
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_by_name() {
+    fn invalid_values_are_reported_by_name() {
         let rows = [
             (
                 r#"{"enabledInCodecall":true}"#,

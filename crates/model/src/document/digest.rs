@@ -1,6 +1,6 @@
-//! The identity of what a document means: SHA-256 over canonical JSON, with the
-//! scheme's name carried beside it so that two digests are never compared by
-//! accident, and a tool's own id when its author gave none.
+//! The digest of a document's meaning: SHA-256 over canonical JSON, with the scheme's
+//! name carried beside it so that two digests are never compared by accident, and a
+//! tool's own id when its author gave none.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::document::resource;
 use crate::document::{Document, Overrides};
 use crate::word::Word;
 
-/// How a digest was made. A change of what goes in is a new scheme.
+/// The scheme of a digest. A change of its input is a new scheme.
 pub const SCHEME: &str = "ringfence-tool-1:sha256:rfc8785";
 
 /// The namespace of tool ids made from names (UUID version 5).
@@ -54,7 +54,7 @@ pub fn of_value(value: &Value) -> Result<String, CanonicalError> {
     Ok(hex(&Sha256::digest(&bytes)))
 }
 
-/// SHA-256 of a text as it stands, in hexadecimal: what `sha256sum` says of a file.
+/// SHA-256 of a text, in hexadecimal, as `sha256sum` prints it.
 #[must_use]
 pub fn of_text(text: &str) -> String {
     hex(&Sha256::digest(text))
@@ -80,9 +80,9 @@ pub fn of_document(document: &Document) -> Result<ToolDigest, CanonicalError> {
     })
 }
 
-/// The canonical text of what counts. A home of a thousand tools has it made a
-/// thousand times before the first answer, so there is no tree in between; a test
-/// holds it against the general way.
+/// The canonical text of the fields that count. A home of a thousand tools computes it
+/// a thousand times before the first answer, so no tree is built; a test compares it
+/// with the general way.
 fn meaning(document: &Document) -> Result<Vec<u8>, CanonicalError> {
     let prompt = document
         .human_in_the_loop
@@ -172,7 +172,7 @@ fn overrides(overrides: &Overrides, object: &mut Object) -> Result<(), Canonical
     set("removeDenyClasses", remove_deny_classes, object)
 }
 
-/// Lists are sets here: their order means nothing and must not count.
+/// Lists are sets here: their order must not change the digest.
 fn set(key: &str, items: &[String], object: &mut Object) -> Result<(), CanonicalError> {
     let items = sorted(items);
     object.list(key, &items, |item, out| canonical::write_text(item, out))

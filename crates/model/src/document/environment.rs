@@ -38,8 +38,8 @@ impl Environment {
 }
 
 impl Environment {
-    /// This environment, and below it another: what is unset or blank here is
-    /// taken from there.
+    /// This environment over another: variables that are unset or blank here come from
+    /// the other.
     #[must_use]
     pub fn over(&self, below: &Environment) -> Environment {
         let mut merged = below.clone();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_blank_above_is_taken_from_below() {
+    fn blank_variables_come_from_the_lower_environment() {
         let above: Environment = [("A", "1"), ("B", " ")].into_iter().collect();
         let below: Environment = [("A", "x"), ("B", "2"), ("C", "3")].into_iter().collect();
         let merged = above.over(&below);

@@ -1,5 +1,5 @@
-//! Examples of how a tool is called, as scripts that run as they stand: its
-//! author's own, then some made from what the document says about its arguments.
+//! Examples of calls of a tool, as complete scripts: its author's own, then one made
+//! from its params.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -10,15 +10,15 @@ use crate::document::{Document, Param, ParamType};
 use crate::limits;
 use crate::text;
 
-/// Characters up to which arguments stand on one line.
+/// Characters up to which arguments are on one line.
 const LINE_CHARS_MAX: usize = 80;
-/// Characters of one string in an example that is made.
+/// Characters of one string in a generated example.
 const STRING_CHARS_MAX: usize = 500;
 
 /// An example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Example {
-    /// What it shows.
+    /// A line about it.
     pub description: String,
     /// A script.
     pub code: String,
@@ -45,8 +45,8 @@ pub fn of(document: &Document) -> Vec<Example> {
 }
 
 /// The call its own test makes, which is known to work: a tool may need one of two
-/// optional arguments, and nothing but its test says so. Where a test value is too
-/// long to be shown something that fits stands for it, and the example says so.
+/// optional arguments, and nothing but its test says so. If a test value is too long, a
+/// sample replaces it, and the example says so.
 fn made(document: &Document) -> Option<Example> {
     let params = document.params.iter();
     let shown = params.filter(|param| param.required || tested(param).is_some());
@@ -93,7 +93,7 @@ fn visible(code: &str) -> String {
 fn arguments<'a>(params: impl Iterator<Item = &'a Param>) -> Option<Map<String, Value>> {
     let mut arguments = Map::new();
     for param in params {
-        // In a script such a name would be something else than a name.
+        // In a script, such a name would not be an identifier.
         if matches!(
             param.name.as_str(),
             "__proto__" | "constructor" | "prototype"
@@ -105,7 +105,7 @@ fn arguments<'a>(params: impl Iterator<Item = &'a Param>) -> Option<Map<String, 
     Some(arguments)
 }
 
-/// A value for an argument: what its author tests with, or what fits type and name.
+/// A value for an argument: its test value, or one that fits type and name.
 fn sample(param: &Param) -> Value {
     tested(param).unwrap_or_else(|| guess(param))
 }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::document;
 
-    /// `LONG` in a document stands for a test value that is too long to be shown.
+    /// `LONG` in a document is a test value that is too long to be shown.
     fn codes(text: &str) -> Vec<String> {
         let text = &text.replace("LONG", &"y".repeat(STRING_CHARS_MAX + 1));
         let document = document::parse(text).items.pop().expect("one").document;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tested_and_else_what_fits() {
+    fn test_values_come_before_made_up_ones() {
         let found = codes(
             r#"{"name":"mail","code":"","codeType":"Javascript","params":[
             {"name":"email","type":"STRING","required":true,"testValue":"LONG"},

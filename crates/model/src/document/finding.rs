@@ -1,4 +1,4 @@
-//! One thing that validation saw.
+//! One result of validation: an error or a warning.
 
 use serde::Serialize;
 
@@ -10,10 +10,10 @@ pub enum Code {
     /// Not JSON, or not the shape of a tool document.
     #[serde(rename = "SPEC_PARSE")]
     SpecParse,
-    /// The shape is right, but two things in it do not go together.
+    /// The shape is right, but two fields contradict each other.
     #[serde(rename = "SPEC_INVARIANT")]
     SpecInvariant,
-    /// The operator's policy and the declared overrides do not go together.
+    /// The operator's policy and the declared overrides contradict each other.
     #[serde(rename = "RESOLVER_REJECT")]
     ResolverReject,
     /// The tool failed its own test.
@@ -42,7 +42,7 @@ impl Code {
     }
 }
 
-/// Whether a finding stands in the way.
+/// Whether a finding prevents use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -63,14 +63,14 @@ impl Severity {
     }
 }
 
-/// One thing that validation saw.
+/// One result of validation: an error or a warning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Which kind of thing.
     pub code: Code,
     /// Where in the document, such as `params[2].testValue`; empty for all of it.
     pub pointer: String,
-    /// Whether it stands in the way.
+    /// Whether it prevents use.
     pub severity: Severity,
     /// What is wrong, as a sentence without its full stop.
     pub message: String,
@@ -143,7 +143,7 @@ impl Finding {
     }
 }
 
-/// Whether any of them stands in the way.
+/// Whether any of them is an error.
 #[must_use]
 pub fn any_error(findings: &[Finding]) -> bool {
     findings

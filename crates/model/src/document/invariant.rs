@@ -23,7 +23,7 @@ const HOST_GLOBALS: &[&str] = &[
     "globalThis",
 ];
 
-/// Words JavaScript keeps for itself: no name of a variable.
+/// Reserved words of JavaScript, which cannot name variables.
 const RESERVED: &[&str] = &[
     "await",
     "break",
@@ -67,13 +67,13 @@ const RESERVED: &[&str] = &[
     "yield",
 ];
 
-/// Whether JavaScript keeps a word for itself.
+/// Whether a word is reserved in JavaScript.
 #[must_use]
 pub fn is_word(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Everything that does not go together. Places are found by pointer.
+/// All contradictions. Places are found by pointer.
 pub(super) fn check(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::from_iter(name(document));
     findings.extend(code(document));
@@ -105,7 +105,7 @@ fn warning(pointer: impl Into<String>, message: impl Into<String>) -> Finding {
     Finding::warning(Code::SpecInvariant, pointer, message)
 }
 
-/// Any name is taken, but some clients are stricter than we are.
+/// Any name is accepted, but some clients are stricter.
 fn name(document: &Document) -> Option<Finding> {
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name = &document.name;
@@ -167,7 +167,7 @@ fn global_name(at: &str, name: &str) -> Option<Finding> {
         return Some(warning(at, message).fix("give it another name"));
     }
     if is_word(name) {
-        let message = format!("`{shown}` is a word JavaScript keeps for itself");
+        let message = format!("`{shown}` is a reserved word of JavaScript");
         return Some(warning(at, message).fix("give it another name"));
     }
     let first = |c: char| c.is_alphabetic() || c == '_' || c == '$';
@@ -271,7 +271,7 @@ fn network(overrides: &Overrides) -> Vec<Finding> {
         }
         Some(NetworkMode::Allowlist) => {}
         Some(NetworkMode::Blocked | NetworkMode::Strict | NetworkMode::Open) | None if listed => {
-            let message = "`hostsAllow` counts only when `networkMode` is `allowlist`";
+            let message = "`hostsAllow` has an effect only when `networkMode` is `allowlist`";
             let finding = warning("sandboxOverrides.hostsAllow", message);
             findings.push(finding.fix("add `\"networkMode\": \"allowlist\"`"));
         }
@@ -293,7 +293,7 @@ fn files(overrides: &Overrides) -> Option<Finding> {
     (!asked).then(|| {
         warning(
             at,
-            "`fsBasePath` counts only with `fileRead` or `fileWrite`",
+            "`fsBasePath` has an effect only with `fileRead` or `fileWrite`",
         )
     })
 }
@@ -307,8 +307,9 @@ fn classes(overrides: &Overrides) -> Vec<Finding> {
     .into_iter()
     .filter(|(_, classes)| !classes.is_empty())
     .map(|(key, _)| {
-        let message =
-            format!("`{key}` raises the badge and gives nothing: there are no Java classes here");
+        let message = format!(
+            "`{key}` raises the risk level and grants nothing: there are no Java classes here"
+        );
         warning(format!("sandboxOverrides.{key}"), message)
             .fix("remove it; `fetch`, `safety.fs` and `safety.parser` take their place")
     })

@@ -1,9 +1,9 @@
-//! Strict JSON (RFC 8259) that remembers where everything stood.
+//! Strict JSON (RFC 8259) that keeps the place of every value.
 //!
-//! Differs from `serde_json` in three ways we need: every value knows its place
-//! in the text, numbers keep the digits they were written with, and a key given
-//! twice is noticed. What counts as JSON is the same; a property test holds the
-//! two against each other.
+//! Differs from `serde_json` in three ways we need: every value knows its place in the
+//! text, numbers keep the digits they were written with, and a key given twice is
+//! noticed. It accepts the same texts; a property test holds the two against each
+//! other.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::limits;
 mod parser;
 pub use parser::{JsonFault, parse};
 
-/// Where a value stood, in bytes from the start of the text.
+/// The place of a value, in bytes from the start of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// The first byte.
@@ -72,7 +72,7 @@ impl PartialEq for Member {
 }
 
 impl Node {
-    /// A value that stood nowhere.
+    /// A value without a place.
     #[must_use]
     pub fn new(kind: JsonKind) -> Node {
         Node {
@@ -177,8 +177,8 @@ impl Node {
         }
     }
 
-    /// The same value for `serde`. Numbers outside its range become the nearest
-    /// it has, so use this for looking, never for saving.
+    /// The same value for `serde`. Numbers outside its range become the nearest it has,
+    /// so use this to inspect, never to save.
     #[must_use]
     pub fn to_value(&self) -> serde_json::Value {
         use serde_json::Value;

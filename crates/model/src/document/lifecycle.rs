@@ -1,4 +1,4 @@
-//! Where a document stands: draft, waiting for a variable, or ready.
+//! The state of a document: draft, waiting for a variable, or ready.
 
 use serde::Serialize;
 
@@ -7,11 +7,11 @@ use crate::document::environment::Environment;
 use crate::document::placeholder;
 use crate::document::safety::Source;
 
-/// Where a document stands.
+/// The state of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum LifecycleState {
-    /// It has not earned its Local Pass, or was edited since.
+    /// It has not passed its Local Pass, or was edited since.
     Draft,
     /// It has, but a variable it needs is not set.
     MissingRequirements,
@@ -55,8 +55,8 @@ pub fn requirements(document: &Document) -> impl Iterator<Item = &str> {
         .flat_map(|variable| placeholder::names(&variable.template))
 }
 
-/// Where a document of a file stands: it is a draft, whatever it says of itself.
-/// Only the store knows what was published; what comes with the binary was.
+/// The state of a document from a file: a draft, whatever it says of itself. Only the
+/// store knows what was published. Bundled documents are published.
 #[must_use]
 pub fn state(document: &Document, environment: &Environment, source: Source) -> LifecycleState {
     match source {

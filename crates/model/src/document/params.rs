@@ -1,5 +1,5 @@
-//! Arguments: what the model is told about them, whether a call's fit, and what
-//! the Local Pass runs with.
+//! Params and arguments: the input schema, the check of a call's arguments, and the
+//! test values of the Local Pass.
 
 use serde_json::{Map, Value, json};
 
@@ -63,8 +63,9 @@ pub fn input_schema(params: &[Param]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-/// The input schema as clients and scripts are shown it: nothing besides is taken,
-/// and an array says that anything may be in it, for some refuse one that does not.
+/// The input schema as clients and scripts are shown it: no other argument is accepted,
+/// and an array declares that it may hold anything, because some clients refuse one
+/// that does not.
 #[must_use]
 pub fn shown_schema(params: &[Param]) -> Value {
     let mut schema = input_schema(params);
@@ -82,8 +83,8 @@ pub fn shown_schema(params: &[Param]) -> Value {
     schema
 }
 
-/// Checks the arguments of a tool whose arguments a JSON Schema describes. They are an
-/// object within our bounds, and `fits` has nothing to say against it.
+/// Checks the arguments of a tool whose arguments a JSON Schema describes. They must be
+/// an object within our bounds, and pass `fits`.
 pub fn check_schema(
     raw_arguments: &Value,
     fits: impl FnOnce(&Value) -> Result<(), Vec<ArgumentFault>>,
@@ -128,6 +129,7 @@ pub fn check(params: &[Param], raw_arguments: &Value) -> Result<Arguments, Vec<A
     for param in params {
         let value = given.get(&param.name).filter(|value| !value.is_null());
         match value {
+            // Many models send "" for an optional argument that they leave out.
             Some(value) if !param.required && is_blank(value) => {}
             Some(value) => match fit(param, value) {
                 Ok(value) => {
@@ -197,7 +199,7 @@ pub fn test_arguments(params: &[Param]) -> Result<Arguments, Vec<Finding>> {
     }
 }
 
-/// What the Local Pass gives one argument, if its author said so and it can be read.
+/// The test value of one argument, if it has a readable one.
 #[must_use]
 pub fn test_argument(param: &Param) -> Option<Value> {
     test_value(param.kind, param.test_value.as_deref()?).ok()?
@@ -264,7 +266,7 @@ fn fit(param: &Param, value: &Value) -> Result<Value, ArgumentFault> {
         | (ParamType::Number, Value::Number(_)) => Some(value.clone()),
         (ParamType::Integer, Value::Number(number)) => whole(number).map(Value::from),
         // Some clients cannot send nested JSON, and some models put numbers in quotes:
-        // JSON text of the right kind is taken. Whatever comes after sees the value.
+        // JSON text of the right kind is accepted and replaced by its value.
         (
             ParamType::Array | ParamType::Object | ParamType::Number | ParamType::Boolean,
             Value::String(text),

@@ -1,7 +1,7 @@
 //! `${NAME}` in the values of static variables.
 //!
-//! A name is one or more of `A-Z` and `_`, then any of `A-Z`, `0-9` and `_`.
-//! Anything else between the braces is literal text and stays as it is.
+//! A name is one or more of `A-Z` and `_`, then any of `A-Z`, `0-9` and `_`. Anything
+//! else between the braces is literal text and stays unchanged.
 
 use crate::document::environment::Environment;
 use crate::limits;
@@ -65,6 +65,7 @@ pub fn parts(value: &str) -> Vec<Part<'_>> {
                 rest = tail;
                 literal_end = 0;
             }
+            // `${` without a name is literal; the search continues behind it.
             None => literal_end = open + 2,
         }
     }
@@ -78,7 +79,7 @@ fn push_literal<'a>(parts: &mut Vec<Part<'a>>, text: Option<&'a str>) {
     }
 }
 
-/// Whether this may stand between `${` and `}`.
+/// Whether this is a name that can be between `${` and `}`.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
@@ -119,8 +120,8 @@ pub fn lookalikes(value: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Fills every placeholder in. Names that are unset, empty or blank come back as
-/// the error: a half-filled value is never handed on.
+/// Fills every placeholder in. Names that are unset, empty or blank come back as the
+/// error: a half-filled value is never used.
 pub fn resolve(value: &str, environment: &Environment) -> Result<Resolved, Vec<String>> {
     let mut resolved = Resolved {
         text: String::with_capacity(value.len()),

@@ -1,4 +1,4 @@
-//! From a tree to a [`Document`], with every slip named, not only the first.
+//! From a tree to a [`Document`], with every error reported, not only the first.
 //!
 //! Closed shapes refuse keys they do not know; the document itself and
 //! `humanInTheLoop` keep them, and only a near miss of a known key is a warning.
@@ -73,8 +73,8 @@ const OVERRIDES_KEYS: &[&str] = &[
 ];
 const APPROVAL_KEYS: &[&str] = &["mode", "promptTemplate"];
 
-/// What the parser refused, as a finding. A pointer into an array of documents
-/// loses its first index: findings speak of one document.
+/// A parser's fault as a finding. A pointer into an array of documents loses its first
+/// index, because a finding is about one document.
 pub(super) fn from_fault(fault: JsonFault, lines: &Lines<'_>) -> Finding {
     let finding = Finding::error(Code::SpecParse, fault.pointer, fault.message);
     Finding {
@@ -84,7 +84,7 @@ pub(super) fn from_fault(fault: JsonFault, lines: &Lines<'_>) -> Finding {
     .place(fault.span, lines)
 }
 
-/// Takes the repeated keys that stand in the document at this index.
+/// Takes the repeated keys of the document at this index.
 pub(super) fn take_repeated(repeated: &mut Vec<Finding>, index: usize) -> Vec<Finding> {
     let prefix = format!("[{index}]");
     let (own, rest): (Vec<_>, Vec<_>) = std::mem::take(repeated)
@@ -110,7 +110,7 @@ pub(super) fn document(tree: Node, lines: &Lines<'_>) -> (Option<Document>, Vec<
     (document, reader.findings)
 }
 
-/// Collects findings while reading. Every method returns what could be read.
+/// Collects findings while reading. Every method returns the readable part.
 pub(crate) struct Reader<'a> {
     lines: &'a Lines<'a>,
     findings: Vec<Finding>,
@@ -325,7 +325,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Unknown keys are kept, but one that is nearly a known key is worth a word.
+    /// Unknown keys are kept, but one that is nearly a known key is reported.
     fn near_misses(&mut self, members: &[Member], at: &str, known: &[&str]) {
         let unknown = members
             .iter()
@@ -333,7 +333,7 @@ impl Reader<'_> {
         for member in unknown {
             if let Some(name) = nearest(&member.key, known.iter().copied()) {
                 let shown = elided(&member.key, 60);
-                let message = format!("`{shown}` is kept but means nothing here");
+                let message = format!("`{shown}` is kept but has no effect here");
                 let finding = Finding::warning(Code::SpecParse, join(at, &member.key), message)
                     .fix(format!("did you mean `{name}`?"));
                 self.findings

@@ -1,4 +1,4 @@
-//! What a document ships besides its code, in a field of ours: texts for a caller who
+//! Texts that a document ships beside its code, in a field of ours, for a caller that
 //! wants to know more about a tool before calling it.
 //!
 //! The field is no part of the specification, so it does not count for the digest:
@@ -18,7 +18,7 @@ use crate::text::{self, elided};
 /// The field of a document.
 pub const FIELD: &str = "x-ringfence-resources";
 
-/// What each of them has.
+/// The keys of each resource.
 const KEYS: [&str; 3] = ["name", "mimeType", "text"];
 
 /// A text a document ships.
@@ -27,14 +27,14 @@ const KEYS: [&str; 3] = ["name", "mimeType", "text"];
 pub struct Resource {
     /// Its name, once in a document.
     pub name: String,
-    /// What it is, such as `text/markdown`.
+    /// Its media type, such as `text/markdown`.
     pub mime_type: String,
     /// The text, with invisible characters made visible.
     pub text: String,
 }
 
-/// The resources of a document. One with something wrong in the field ships none;
-/// such a document is not used anyway.
+/// The resources of a document. A document with an invalid field ships none; it is not
+/// used anyway.
 #[must_use]
 pub fn of(document: &Document) -> Vec<Resource> {
     if !findings(document).is_empty() {
@@ -58,7 +58,7 @@ fn read(node: &Node) -> Option<Resource> {
     })
 }
 
-/// What is wrong with the field.
+/// The findings about the field.
 pub(crate) fn findings(document: &Document) -> Vec<Finding> {
     let Some(node) = document.tree().get(FIELD) else {
         return Vec::new();
@@ -96,7 +96,7 @@ pub(crate) fn findings(document: &Document) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with one resource: the key, and what about it.
+/// The faults of one resource: key and message.
 fn faults(item: &Node) -> Vec<(&'static str, String)> {
     let Some(members) = item.members() else {
         let message = format!("a resource must be an object, not {}", item.noun());
@@ -120,7 +120,7 @@ fn faults(item: &Node) -> Vec<(&'static str, String)> {
     faults
 }
 
-/// Why a text cannot be what the key asks for.
+/// Why a text does not fit its key.
 fn unfit(key: &str, text: &str) -> Option<String> {
     match key {
         "name" => {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_ships_what_it_says() {
+    fn resources_are_read() {
         let field = r##"[{"name":"guide","mimeType":"text/markdown","text":"# A\nb\u202e"},
             {"name":"sample","mimeType":"application/json","text":"{}"}]"##;
         let document = item(field).document.expect("a document");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_its_place() {
+    fn faults_are_reported_with_their_place() {
         let long = "x".repeat(limits::RESOURCE_BYTES_MAX + 1);
         let long = format!(r#"[{{"name":"a","mimeType":"text/plain","text":"{long}"}}]"#);
         let one = r#"{"name":"a","mimeType":"text/plain","text":""}"#;

@@ -1,8 +1,7 @@
-//! `toolSafety`: the auditable record of what a call is held to.
+//! `toolSafety`: the auditable record of the policy of a call.
 //!
 //! Written from the effective policy of each call, by the module of that name in
-//! `policy`. The block a document carries is read for its shape and compared, never
-//! obeyed.
+//! `policy`. The block in a document is validated and compared, never used.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -169,7 +168,7 @@ pub enum Source {
     Builtin,
     /// Written or imported by the owner.
     User,
-    /// ExposureInput by an MCP server.
+    /// Offered by an MCP server.
     Server,
 }
 
@@ -182,7 +181,7 @@ const KNOWN: &[&str] = &[
     "tool-safety-helpers/v1#encoding",
 ];
 
-/// Where the block a document carries claims less than what it will be held to.
+/// Findings where the document's block claims less than its policy.
 #[must_use]
 pub fn compare(stored: &Safety, resolved: &Safety) -> Vec<Finding> {
     let (Some(stored), Some(resolved)) = (&stored.capabilities, &resolved.capabilities) else {
@@ -192,7 +191,7 @@ pub fn compare(stored: &Safety, resolved: &Safety) -> Vec<Finding> {
     let mut say = |pointer: &str, claimed: String, held: String| {
         let message = format!("the stored block says {claimed}, the policy in force says {held}");
         let pointer = format!("toolSafety.capabilities.{pointer}");
-        let fix = "nothing to do: the stored block is never obeyed, and is rewritten on publish";
+        let fix = "nothing to do: the stored block is never used, and publishing rewrites it";
         findings.push(Finding::warning(Code::SpecInvariant, pointer, message).fix(fix));
     };
     let mode = |capabilities: &Capabilities| {
@@ -223,7 +222,7 @@ pub fn compare(stored: &Safety, resolved: &Safety) -> Vec<Finding> {
     findings
 }
 
-/// What a stored block says that we cannot provide.
+/// Findings about requirements of a stored block that this runtime does not meet.
 pub(crate) fn unprovided(stored: &Safety) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(version) = &stored.version
@@ -359,7 +358,7 @@ fn read_helpers(reader: &mut crate::document::Reader<'_>, node: &Node, at: &str)
     helpers
 }
 
-/// [`HELPER_PATTERN`], by hand: the one pattern does not pay for an engine.
+/// [`HELPER_PATTERN`], by hand: one pattern does not justify a regex engine.
 fn is_helper(helper: &str) -> bool {
     let (path, group) = match helper.split_once('#') {
         Some((path, group)) => (path, Some(group)),

@@ -126,7 +126,7 @@ fn every_word_of_every_enum_is_read() {
 }
 
 #[test]
-fn a_slip_gets_its_fix() {
+fn errors_suggest_a_fix() {
     let params = |param: Value| {
         let mut value = plain();
         value["params"] = json!([param]);
@@ -187,7 +187,7 @@ fn a_slip_gets_its_fix() {
     finds(
         &value,
         "humanInTheLop",
-        "`humanInTheLop` is kept but means nothing here",
+        "`humanInTheLop` is kept but has no effect here",
         Some("did you mean `humanInTheLoop`?"),
     );
 }
@@ -298,7 +298,7 @@ fn findings_are_bounded_and_counted() {
 }
 
 #[test]
-fn warnings_do_not_stand_in_the_way() {
+fn warnings_do_not_prevent_use() {
     let mut value = plain();
     value["name"] = json!("my tool");
     value["sandboxOverrides"] = json!({"hostsAllow": ["a.example"]});
@@ -475,7 +475,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         fuzz(&bytes);
     }
 }

@@ -1,5 +1,5 @@
-//! What a reviewer of a document would not see: characters without width or with a
-//! direction in its code and in what models read, and lines that end unseen.
+//! Text of a document that a reviewer would not see: zero-width and direction
+//! characters in code and in texts for models, and hidden line ends.
 
 use super::Document;
 use crate::document::finding::{Code, Finding};

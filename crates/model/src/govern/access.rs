@@ -1,5 +1,5 @@
-//! May this caller use this tool at all, and how far? Denied list, then allowed
-//! list, then what the caller's level has, then no.
+//! May this caller use this tool at all, and how far? The deny list decides first, then
+//! the allow list, then the caller's level; otherwise no.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub use level::{AccessLevel, ConstraintChanges, Constraints, narrow};
 pub struct Access {
     /// For all callers.
     pub everyone: Lists,
-    /// For one caller, by name as [`folded`] has it, besides.
+    /// Additional lists of one caller, by its [`folded`] name.
     pub callers: BTreeMap<String, Lists>,
     /// Several callers at once, by the group's name.
     pub groups: BTreeMap<String, Group>,
@@ -33,11 +33,11 @@ pub struct Access {
     pub everyone_terms: Terms,
     /// The terms of one caller, by name as [`folded`] has it.
     pub terms: BTreeMap<String, Terms>,
-    /// What trust leaves of a caller's level, by name as [`folded`] has it. It can only
-    /// take.
+    /// The level that trust leaves a caller, by [`folded`] name. Trust can only lower
+    /// it.
     pub earned: BTreeMap<String, EarnedLevels>,
-    /// What it leaves of the level of callers who are not there: what everybody
-    /// starts with. Nothing while trust is off.
+    /// The level of callers without an entry: the initial level. `None` while trust is
+    /// off.
     pub unproven: Option<EarnedLevels>,
     /// Whose level trust may lower.
     pub trust_scope: TrustScope,
@@ -55,13 +55,13 @@ pub struct TrustScope {
 /// Tools by pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lists {
-    /// Without a level: the only ones, all if absent. With one: besides what the
-    /// level has.
+    /// Without a level: the only allowed tools, all if absent. With a level: tools in
+    /// addition to those of the level.
     pub allow: Option<Vec<NamePattern>>,
     /// Never these.
     pub deny: Vec<NamePattern>,
-    /// The hosts any tool may reach for them; all if absent. It takes from what a
-    /// tool may reach and never adds.
+    /// The hosts any tool may reach for them; all if absent. It removes hosts from a
+    /// tool's policy and never adds any.
     pub hosts: Option<Vec<HostPattern>>,
 }
 
@@ -83,7 +83,7 @@ pub struct Terms {
     pub level: Option<AccessLevel>,
     /// The categories of tools, instead of the level's; in capitals.
     pub categories: Option<Vec<String>>,
-    /// What is different from the level.
+    /// Changes to the level's constraints.
     pub constraints: ConstraintChanges,
     /// How much runs without a question.
     pub autonomy: Option<Autonomy>,
@@ -98,7 +98,7 @@ pub struct EarnedLevels {
     pub categories: BTreeMap<String, AccessLevel>,
 }
 
-/// What holds for one caller and tools of one category, from all of the above.
+/// The rights of one caller for tools of one category, from all of the above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerRights {
     /// The level, if the caller has one.
@@ -115,7 +115,7 @@ pub struct CallerRights {
     pub autonomy: Autonomy,
     /// The groups the caller is in.
     pub groups: Vec<String>,
-    /// The lists of hosts that hold for the caller; each of them does.
+    /// The host lists that apply to the caller; a host must be on each.
     pub hosts: Vec<HostList>,
 }
 
@@ -141,6 +141,8 @@ impl Access {
         let layers = self.layers(caller);
         denied_by_none(&layers, &tool.name)?;
         let rights = self.rights(caller, tool.category.as_deref());
+        // Without a level the allow lists are closed: each that exists must name the
+        // tool.
         if rights.level.is_none() && rights.categories.is_none() {
             return allowed_by_all(&layers, &tool.name);
         }
@@ -170,7 +172,7 @@ impl Access {
         }
     }
 
-    /// What holds for a caller and the tools of a category.
+    /// The rights of a caller for the tools of a category.
     #[must_use]
     pub fn rights(&self, caller: &Caller, category: Option<&str>) -> CallerRights {
         let name = folded(&caller.name);
@@ -195,8 +197,8 @@ impl Access {
         let constraints = base.map(|level| {
             let over = |under, changes: &&ConstraintChanges| changes.over(under);
             let asked = changes.iter().fold(level.constraints(), over);
-            // A level that trust lowered is not raised again by what the operator
-            // changed about the higher one.
+            // The operator's changes to the higher level must not raise a level that
+            // trust lowered.
             if is_lowered {
                 asked.at_most(&level.constraints())
             } else {
@@ -211,6 +213,8 @@ impl Access {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let categories = match (named, is_lowered) {
             (Some(named), false) => Some(named),
+            // Trust lowered the level, so the operator's categories are cut to those of
+            // the lower one.
             (Some(mut named), true) => {
                 let has = |name: &String| of_level.is_none_or(|of| of.contains(&name.as_str()));
                 named.retain(has);
@@ -276,6 +280,7 @@ impl Access {
                     .any(|(group, _)| groups.contains(group))
         };
         match caller.kind {
+            // The owner writes the settings that trust would lower.
             CallerKind::Owner => false,
             CallerKind::Named => callers.is_empty() && groups.is_empty() || is_named(),
         }
@@ -308,8 +313,8 @@ impl Access {
     }
 }
 
-/// The given level, or the earned one where that is lower. A caller that was given
-/// none has the earned one; `custom` stands apart from the others.
+/// The given level, or the earned one where that is lower. A caller that was given none
+/// has the earned one; `custom` is not comparable with the others.
 fn kept(given: Option<AccessLevel>, earned: Option<AccessLevel>) -> Option<AccessLevel> {
     match (given, earned) {
         (given, None) => given,
@@ -329,7 +334,7 @@ fn denied_by_none(layers: &[(&str, &Lists)], tool: &str) -> Result<(), AccessDen
     Ok(())
 }
 
-/// Lists that are all closed: each that is there must name the tool.
+/// Every allow list must name the tool.
 fn allowed_by_all(layers: &[(&str, &Lists)], tool: &str) -> Result<String, AccessDenied> {
     let mut note = "no list names it".to_owned();
     for (whose, lists) in layers {
@@ -373,8 +378,8 @@ impl CallerRights {
         Access::default().rights(&Caller::owner(), None)
     }
 
-    /// Why a tool can do nothing for the caller: the level takes all of a power that
-    /// its document asks for. What it only inherits it may do without.
+    /// Why a tool is useless for the caller: the level removes a whole power that its
+    /// document asks for. A tool can do without an inherited power.
     #[must_use]
     pub fn emptied(&self, document: &Document, policy: &crate::EffectivePolicy) -> Option<String> {
         let left = self.constraints.as_ref()?.narrow(policy);
@@ -399,15 +404,13 @@ impl CallerRights {
         match (network, read || write) {
             (false, false) => None,
             (true, _) => Some(format!(
-                "level {level} leaves it no network, which it is made for"
+                "level {level} leaves it no network, which it needs"
             )),
-            (false, true) => Some(format!(
-                "level {level} leaves it no files, which it is made for"
-            )),
+            (false, true) => Some(format!("level {level} leaves it no files, which it needs")),
         }
     }
 
-    /// A policy as the caller's level leaves it.
+    /// A policy narrowed by the caller's level.
     #[must_use]
     pub fn narrow(&self, policy: crate::EffectivePolicy) -> crate::EffectivePolicy {
         let mut policy = match &self.constraints {
@@ -420,7 +423,7 @@ impl CallerRights {
         policy
     }
 
-    /// Whether it takes anything from a policy.
+    /// Whether it narrows a policy.
     #[must_use]
     pub fn narrows(&self, policy: &crate::EffectivePolicy) -> bool {
         let has_hosts = !self.hosts.is_empty() && policy.network != NetworkMode::Blocked;

@@ -1,8 +1,8 @@
-//! What a call does, in words people make rules with: `code:write`,
-//! `deploy:production`. A closed list, plus what the operator registers.
+//! Action types for rules: `code:write`, `deploy:production`. A closed list, plus the
+//! operator's own.
 //!
-//! What a tool does is derived from what its policy lets it do. Its author may
-//! declare more, never less. No name is believed that is not on the list.
+//! The actions of a tool follow from its policy. Its author may declare more, never
+//! fewer. A name that is not on the list is not trusted.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,14 +26,14 @@ crate::words! {
         Low = "low",
         /// Can be undone.
         Medium = "medium",
-        /// Hard to undo, or leaves the house.
+        /// Hard to undo, or leaves the organisation.
         High = "high",
         /// Cannot be undone.
         Critical = "critical",
     }
 }
 
-/// The 41 that are always there.
+/// The 41 built-in actions.
 pub const TAXONOMY: [(&str, ActionRisk); 41] = [
     ("code:read", ActionRisk::Low),
     ("code:write", ActionRisk::Medium),
@@ -78,7 +78,7 @@ pub const TAXONOMY: [(&str, ActionRisk); 41] = [
     ("desktop:scroll", ActionRisk::Low),
 ];
 
-/// Words people use for several at once.
+/// Aliases for several actions.
 pub const ALIASES: [(&str, &[&str]); 7] = [
     ("deployment", &["deploy:staging", "deploy:production"]),
     ("database_read", &["db:query"]),
@@ -92,8 +92,8 @@ pub const ALIASES: [(&str, &[&str]); 7] = [
     ("git_push", &["vcs:push"]),
 ];
 
-/// Those that change nothing, here or elsewhere. What reaches out is not among
-/// them: what the other side does with a request is unknown.
+/// Actions that change nothing, here or elsewhere. Network requests are not among them:
+/// a request may change something on the other side.
 const READS: [&str; 9] = [
     "code:read",
     "vcs:read",
@@ -109,14 +109,14 @@ const READS: [&str; 9] = [
 /// The field of a document in which its author declares actions.
 pub const DECLARED_FIELD: &str = "x-ringfence-actions";
 
-/// What a list of actions is for. A category on a list that restricts covers
-/// registered actions too; on a list that grants it covers only the built-in
-/// ones, so that registering an action never grants it by accident.
+/// The use of a list of actions. A category on a list that restricts covers registered
+/// actions too; on a list that grants it covers only the built-in ones, so that
+/// registering an action never grants it by accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListUse {
-    /// What is on it may be done.
+    /// A list of allowed actions.
     Grant,
-    /// What is on it is asked about or denied.
+    /// A list of actions that are asked about or denied.
     Restrict,
 }
 
@@ -143,13 +143,13 @@ impl Action {
         &self.0
     }
 
-    /// What stands before the colon.
+    /// The part before the colon.
     #[must_use]
     pub fn category(&self) -> &str {
         self.0.split(':').next().unwrap_or("")
     }
 
-    /// Whether it changes nothing. One that is not built in does.
+    /// Whether it changes nothing. An action that is not built in counts as a change.
     #[must_use]
     pub fn is_read(&self) -> bool {
         READS.contains(&self.word())
@@ -180,7 +180,7 @@ impl Actions {
         let well = word.split_once(':');
         if !well.is_some_and(|(category, action)| part(category) && part(action)) {
             return refuse(format!(
-                "`{shown}` is no action; write two words in lower case with a colon, such as `payments:transfer`"
+                "`{shown}` is not an action; write two words in lower case with a colon, such as `payments:transfer`"
             ));
         }
         if Action::built_in(word).is_some() {
@@ -208,7 +208,7 @@ impl Actions {
         self.custom.contains_key(action) || Action::built_in(action.word()).is_some()
     }
 
-    /// How bad an action can be. One that is not on the list is as bad as any.
+    /// How bad an action can be. An unknown action counts as the worst.
     #[must_use]
     pub fn risk(&self, action: &Action) -> ActionRisk {
         let built_in = TAXONOMY.iter().find(|(word, _)| *word == action.word());
@@ -219,8 +219,8 @@ impl Actions {
             .unwrap_or(ActionRisk::Critical)
     }
 
-    /// The actions a word stands for: itself, those of a category (`code`,
-    /// `code:`), or those of an alias.
+    /// The actions that a word means: itself, those of a category (`code`, `code:`), or
+    /// those of an alias.
     pub fn expand(&self, word: &str, list: ListUse) -> Result<BTreeSet<Action>, ActionFault> {
         let folded = word.trim().to_lowercase();
         let one = Action(Cow::Owned(folded.clone()));
@@ -241,6 +241,7 @@ impl Actions {
             .iter()
             .filter_map(|(word, _)| Action::built_in(word));
         let custom = match list {
+            // A category in a grant must not cover actions that are registered later.
             ListUse::Grant => None,
             ListUse::Restrict => Some(self.custom.keys().cloned()),
         };
@@ -280,9 +281,8 @@ impl Actions {
         }
     }
 
-    /// What a call of a document does: what its policy lets it do, what its
-    /// category stands for, and what its author declares besides. Sorted, and
-    /// never empty.
+    /// The actions of a call of a document: from its policy, from its category, and
+    /// those its author declares. Sorted, and never empty.
     #[must_use]
     pub fn of(&self, document: &Document, policy: &EffectivePolicy) -> Vec<Action> {
         let mut words = derived(policy);
@@ -298,9 +298,9 @@ impl Actions {
         actions
     }
 
-    /// What one call does. `stated` is what the body of the tool says about this very call;
-    /// without it, it follows from document and policy. Sorted, and never empty: a body
-    /// that states nothing does something unknown.
+    /// The actions of one call. `stated` are those that the tool's body derives from
+    /// this call; without it, they follow from document and policy. Sorted, and never
+    /// empty: a body that states none does something unknown.
     #[must_use]
     pub fn of_call(
         &self,
@@ -313,6 +313,8 @@ impl Actions {
         };
         let mut actions = stated.to_vec();
         if actions.is_empty() {
+            // Invariant 8: an unknown action is asked about or denied by every rule on
+            // actions.
             actions.push(Action(Cow::Borrowed("?")));
         }
         actions.extend(self.declared(document));
@@ -321,8 +323,7 @@ impl Actions {
         actions
     }
 
-    /// What the author declares. A word that is not on the list stays as it is,
-    /// and so counts as the worst there is.
+    /// The declared actions. An unknown word stays, and counts as the worst.
     fn declared(&self, document: &Document) -> Vec<Action> {
         let Some(node) = document.tree().get(DECLARED_FIELD) else {
             return Vec::new();
@@ -333,6 +334,8 @@ impl Actions {
         let read = |item: &crate::document::json::Node| match &item.kind {
             JsonKind::String(word) => match self.expand(word, ListUse::Restrict) {
                 Ok(actions) => actions.into_iter().collect(),
+                // Kept and not dropped: a mistyped declaration must not make the tool
+                // look harmless.
                 Err(_) => vec![Action(Cow::Owned(elided(word, 60)))],
             },
             JsonKind::Null
@@ -371,7 +374,7 @@ fn derived(policy: &EffectivePolicy) -> Vec<&'static str> {
     words
 }
 
-/// What a category stands for, whatever the policy says.
+/// The actions of a category, whatever the policy.
 fn of_category(category: &str, policy: &EffectivePolicy) -> Option<&'static str> {
     let word = match category.to_ascii_uppercase().as_str() {
         "MESSAGING" | "COMMUNICATION" if policy.reaches_out() => "comms:external",

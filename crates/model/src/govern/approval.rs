@@ -1,8 +1,8 @@
-//! What an approval is: what it counts for, how long, and the words it is asked
-//! for in. The engine asks people; the store remembers what they said.
+//! Approvals: scope, lifetime, binding, and the text of a question. The engine asks
+//! people; the store keeps their answers.
 //!
-//! An approval binds to a digest of everything that was looked at. Whatever
-//! changes makes another digest, and an approval that does not fit is none.
+//! An approval is bound to a digest of everything that was shown and checked. Any
+//! change makes another digest, and the approval no longer applies.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ pub use config::ApprovalsConfig;
 pub use question::{arguments, prompt, read_arguments, shown};
 
 crate::words! {
-    /// What an approval counts for, besides the call it was given for. Later is wider.
+    /// Which further calls an approval covers. Later is wider.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum ApprovalScope {
@@ -41,7 +41,7 @@ crate::words! {
 }
 
 impl ApprovalScope {
-    /// What it counts for, in words a person can agree to.
+    /// The scope in words, for the person who approves.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
@@ -54,8 +54,8 @@ impl ApprovalScope {
         }
     }
 
-    /// Seconds it counts from the moment it is given. One that counts once is as
-    /// good as a question: as long as the operator says.
+    /// Seconds it is valid. An approval for one call lasts as long as a question: as
+    /// the operator sets.
     #[must_use]
     pub fn lasts_seconds(self, expire_seconds: u64) -> u64 {
         match self {
@@ -82,8 +82,7 @@ pub fn scopes(level: Level) -> &'static [ApprovalScope] {
     }
 }
 
-/// The scopes an approval of one call may have. Without a session there is none
-/// to count for.
+/// The scopes an approval of one call may have. The scope `session` needs a session.
 #[must_use]
 pub fn scopes_of_call(level: Level, has_session: bool) -> Vec<ApprovalScope> {
     let fits = |scope: &ApprovalScope| *scope != ApprovalScope::Session || has_session;
@@ -91,23 +90,23 @@ pub fn scopes_of_call(level: Level, has_session: bool) -> Vec<ApprovalScope> {
 }
 
 crate::words! {
-    /// Where a question stands.
+    /// The state of a question.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum ApprovalState {
         /// Not answered yet.
         Pending = "pending",
-        /// Approved, and it still counts.
+        /// Approved, and still valid.
         Approved = "approved",
         /// Approved, and used up.
         Used = "used",
         /// A person declined.
         Declined = "declined",
-        /// It was put away without an answer.
+        /// The client dismissed it without an answer.
         Dismissed = "dismissed",
         /// The answer did not fit.
         Malformed = "malformed",
-        /// Approved, and taken back.
+        /// Approved, and revoked.
         Revoked = "revoked",
         /// Not answered in time, or the approval is too old.
         Expired = "expired",
@@ -115,8 +114,7 @@ crate::words! {
 }
 
 impl ApprovalState {
-    /// What a kept state is at a moment: what waits or counts does so until it
-    /// expires.
+    /// The state at a moment: open questions and valid approvals expire.
     #[must_use]
     pub fn at(self, expires_at_ms: i64, now_ms: i64) -> ApprovalState {
         match self {
@@ -154,7 +152,7 @@ pub struct BindingInput<'a> {
     pub arguments: &'a Map<String, Value>,
 }
 
-/// What an approval binds to, as digests.
+/// The digests that an approval is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// All of it.

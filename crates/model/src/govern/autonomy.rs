@@ -1,5 +1,5 @@
-//! How much a caller does without being asked about: four presets from `full` to
-//! `locked`. A preset only tightens what the rules say.
+//! How much a caller may do without approval: four presets from `full` to `locked`. A
+//! preset only tightens what the rules say.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ crate::words! {
     /// A preset. Later is tighter.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Autonomy {
-        /// Nothing is asked about because of it.
+        /// It adds no question.
         Full = "full",
-        /// What leaves the house, spends or publishes is asked about.
+        /// Calls that leave the organisation, spend or publish need approval.
         Semi = "semi",
-        /// What leaves the workspace is asked about.
+        /// Calls that leave the workspace need approval.
         Supervised = "supervised",
-        /// Everything is asked about; what cannot be undone is refused.
+        /// Every call needs approval; irreversible actions are refused.
         Locked = "locked",
     }
 }
 
-/// What runs under `supervised`: all of it stays in the workspace.
+/// Actions that `supervised` allows: all stay in the workspace.
 const IN_WORKSPACE: &[&str] = &[
     "code:read",
     "code:write",
@@ -34,7 +34,7 @@ const IN_WORKSPACE: &[&str] = &[
     "memory:read",
 ];
 
-/// What runs under `semi` besides.
+/// Further actions that `semi` allows.
 const AT_HOME: &[&str] = &[
     "code:delete",
     "vcs:commit",
@@ -49,7 +49,7 @@ const AT_HOME: &[&str] = &[
 ];
 
 impl Autonomy {
-    /// What the preset says about a call that does all of these.
+    /// The decision of the preset for a call with these actions.
     #[must_use]
     pub fn effect(self, actions: &[Action], known: &Actions) -> Effect {
         let effects = actions.iter().map(|action| self.of(action, known));

@@ -1,4 +1,4 @@
-//! What a tool reaches for, and what of it its owner granted.
+//! The access a tool needs, and the part that its owner granted.
 //!
 //! A document that is tried for the first time may come from anywhere. Whatever it
 //! does beyond computing and reading is a *need*; each is granted by the owner, for
@@ -17,7 +17,7 @@ use crate::text::elided;
 /// Characters of one need shown to a person.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// One thing a tool reaches for.
+/// One kind of access a tool needs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// One host, or the hosts of one pattern.
@@ -32,7 +32,7 @@ pub enum Need {
     Folder(String),
     /// Changing files.
     Write,
-    /// Destroying what cannot be had back.
+    /// Destroying data that cannot be restored.
     Destroy,
     /// A badge of L4 or more.
     Risk(Level),
@@ -54,7 +54,7 @@ impl Need {
         }
     }
 
-    /// What a person agrees to, after "it would".
+    /// The need in words, after "it would".
     #[must_use]
     pub fn words(&self) -> String {
         let shown = |text: &str| elided(text, SHOWN_CHARS_MAX);
@@ -65,12 +65,12 @@ impl Need {
             Need::Variable(name) => format!("get the value of the variable {}", shown(name)),
             Need::Folder(path) => format!("see the files of `{}`", shown(path)),
             Need::Write => "write files".to_owned(),
-            Need::Destroy => "destroy what cannot be had back".to_owned(),
+            Need::Destroy => "destroy data that cannot be restored".to_owned(),
             Need::Risk(level) => format!("run with risk {} {}", level.badge(), level.label()),
         }
     }
 
-    /// What covers it besides itself.
+    /// The wider need that covers it.
     fn covered_by(&self) -> Option<Need> {
         match self {
             // A listed host may be a private one, so "any public host" does not cover it.
@@ -86,7 +86,7 @@ impl Need {
     }
 }
 
-/// Everything a document reaches for under a policy, in order, once each.
+/// All needs of a document under a policy, in order, once each.
 #[must_use]
 pub fn needs(document: &Document, policy: &EffectivePolicy, risk: &Risk) -> Vec<Need> {
     let mut needs = BTreeSet::new();
@@ -124,7 +124,7 @@ pub fn needs(document: &Document, policy: &EffectivePolicy, risk: &Risk) -> Vec<
     needs.into_iter().collect()
 }
 
-/// What the owner granted to one tool.
+/// The owner's grants to one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Granted {
     /// Everything it was shipped with: the document is ours, word for word.
@@ -165,7 +165,7 @@ impl Granted {
         self.has(&Need::Variable(name.to_owned()))
     }
 
-    /// The variables of a document, and how they stand for this tool.
+    /// The variables of a document, and whether each is set and granted.
     #[must_use]
     pub fn variables(&self, document: &Document, environment: &Environment) -> Vec<Variable> {
         let mut variables: Vec<Variable> = Vec::new();

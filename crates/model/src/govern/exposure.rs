@@ -1,21 +1,20 @@
-//! Which tools are exposed: a preset, what is included and what is excluded.
-//! Exclusion always wins.
+//! Which tools are exposed: a preset, inclusions and exclusions. Exclusion always wins.
 
 use std::collections::BTreeSet;
 
-/// What the operator offers.
+/// The operator's settings of exposure.
 ///
-/// Defaults ([`Exposure::standard`]): the preset `starter`, own tools offered as
-/// soon as they are published, nothing included or excluded.
+/// Defaults ([`Exposure::standard`]): the preset `starter`, own tools exposed as soon
+/// as they are published, nothing included or excluded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exposure {
     /// The preset of bundled tools; none if absent.
     pub preset: Option<String>,
-    /// Whether a published tool of one's own is offered without being included.
+    /// Whether one's own published tools are exposed without being included.
     pub auto: bool,
-    /// ExposureInput besides.
+    /// Also exposed.
     pub include: Selection,
-    /// Never offered.
+    /// Never exposed.
     pub exclude: Selection,
 }
 
@@ -30,7 +29,7 @@ pub struct Selection {
     pub categories: BTreeSet<String>,
 }
 
-/// What exposure looks at.
+/// The input of exposure.
 #[derive(Clone, Copy, Debug)]
 pub struct ExposureInput<'a> {
     /// The tool's name.
@@ -43,7 +42,7 @@ pub struct ExposureInput<'a> {
     pub bundled: bool,
     /// Whether the preset in force lists it.
     pub in_preset: bool,
-    /// The part of ours it belongs to, which is on.
+    /// The enabled feature it belongs to.
     pub part: Option<&'a str>,
 }
 
@@ -72,10 +71,10 @@ impl ExposureVerdict {
     }
 }
 
-/// Characters of a tool's name MCP clients take.
+/// Characters of a tool's name that MCP clients accept.
 const CLIENT_NAME_CHARS_MAX: usize = 128;
 
-/// Whether MCP clients take a name: 1 to 128 letters, digits, `_`, `-` or `.`.
+/// Whether MCP clients accept a name: 1 to 128 letters, digits, `_`, `-` or `.`.
 #[must_use]
 pub fn is_client_name(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
@@ -83,7 +82,7 @@ pub fn is_client_name(name: &str) -> bool {
 }
 
 impl Exposure {
-    /// What is offered when the operator says nothing.
+    /// The defaults.
     #[must_use]
     pub fn standard() -> Exposure {
         Exposure {
@@ -113,7 +112,7 @@ impl Exposure {
         match (tool.bundled, self.auto) {
             (false, true) => ExposureVerdict::Yes("own tool".to_owned()),
             (false, false) => {
-                ExposureVerdict::No("own tools are not offered by themselves".to_owned())
+                ExposureVerdict::No("own tools are not exposed automatically".to_owned())
             }
             (true, _) => ExposureVerdict::No("not in the preset".to_owned()),
         }
@@ -197,7 +196,7 @@ mod tests {
             auto: false,
             ..Exposure::standard()
         };
-        let expected = no("own tools are not offered by themselves");
+        let expected = no("own tools are not exposed automatically");
         check(&manual, false, false, &expected);
     }
 

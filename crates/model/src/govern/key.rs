@@ -1,5 +1,4 @@
-//! Keys that callers show at a door: how they are spelt, and who may be called
-//! what.
+//! Keys of callers: their format, and the rules for callers' names.
 //!
 //! `rf_<id>_<secret><checksum>`, and `rf_local_<secret><checksum>` for the owner's
 //! own machine. The prefix lets scanners find a key that leaked; the checksum tells
@@ -10,11 +9,11 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
-/// What every key begins with.
+/// The prefix of every key.
 pub const PREFIX: &str = "rf_";
-/// What the token of the owner's own machine begins with.
+/// The prefix of the token of the owner's machine.
 pub const LOCAL_PREFIX: &str = "rf_local_";
-/// What the secret of a person's session begins with.
+/// The prefix of a session's secret.
 const SESSION_PREFIX: &str = "rfs_";
 /// Letters of a code that a person types, five random bits each.
 pub const CODE_CHARS: usize = 10;
@@ -33,10 +32,10 @@ const CHECKSUM_CHARS: usize = 8;
 /// Digits and small letters without `i`, `l`, `o` and `u`, which people misread.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// The digest of a key or token, which is all that is kept of it.
+/// The digest of a key or token; only this is stored.
 pub type KeyDigest = [u8; 32];
 
-/// What a key is for.
+/// The role of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Calls tools. Cannot answer questions.
@@ -92,7 +91,7 @@ impl KeyEnd {
     }
 }
 
-/// What is remembered of a key that ended.
+/// The record of a key that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormerKey {
     /// The caller's name.
@@ -104,38 +103,37 @@ pub struct FormerKey {
 }
 
 impl FormerKey {
-    /// What its client must be told, in one sentence. Only a client that shows the very
-    /// key learns it.
+    /// A sentence for its client. Only a client that shows this very key gets it.
     #[must_use]
     pub fn sentence(&self) -> String {
         let name = crate::text::elided(&self.name, NAME_CHARS_MAX);
         match self.end {
             KeyEnd::Replaced => format!(
                 "the key of `{name}` was replaced, and the settings of that client still hold the old one: \
-                 put the new key there, or make another with `ringfence keys rotate {name}`"
+                 put the new key there, or create another with `ringfence keys rotate {name}`"
             ),
             KeyEnd::Revoked => format!(
                 "the key of `{name}` was revoked, and the settings of that client still hold it: \
-                 remove it there, or make another with `ringfence keys add {name}`"
+                 remove it there, or create another with `ringfence keys add {name}`"
             ),
         }
     }
 }
 
-/// What is kept of a key.
+/// The stored record of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
     /// Stays the same when the key is replaced.
     pub id: String,
     /// The caller's name.
     pub name: String,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// The digest of the whole key.
     pub digest: KeyDigest,
     /// Milliseconds since 1970.
     pub created_ms: i64,
-    /// When it stops counting, in milliseconds since 1970.
+    /// When it expires, in milliseconds since 1970.
     pub expires_ms: Option<i64>,
 }
 
@@ -158,7 +156,7 @@ impl Secret {
         &self.0
     }
 
-    /// All that is kept of it.
+    /// The digest that is stored of it.
     #[must_use]
     pub fn digest(&self) -> KeyDigest {
         digest(&self.0)
@@ -256,7 +254,7 @@ pub enum KeyForm<'a> {
     Key(&'a str),
 }
 
-/// Reads the spelling of a key or token. Nothing if it is neither, or has a slip.
+/// Reads the spelling of a key or token. `None` if it is neither, or mistyped.
 #[must_use]
 pub fn read(text: &str) -> Option<KeyForm<'_>> {
     let end = text.len().checked_sub(CHECKSUM_CHARS)?;
@@ -415,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn every_slip_is_seen() {
+    fn every_typing_error_is_detected() {
         let key = sample();
         let text = key.reveal();
         for place in 0..text.len() {

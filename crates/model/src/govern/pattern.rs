@@ -1,6 +1,6 @@
-//! Patterns for names of tools and callers: `*` stands for any run of
-//! characters, letters match in either case, nothing else is special. An issuer's
-//! subjects alone are matched to the letter.
+//! Patterns for names of tools and callers: `*` matches any run of characters, letters
+//! match in either case, nothing else is special. Only an issuer's subjects are
+//! case-sensitive.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct NamePattern {
     of_subjects: String,
 }
 
-/// The text is no pattern.
+/// The text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternFault {
     /// Nothing in it.
@@ -88,8 +88,8 @@ fn fits(pattern: &str, name: &str) -> bool {
     if pieces.peek().is_none() {
         return rest.is_empty();
     }
-    // Each piece is taken where it first fits; only the last must end the
-    // name. That is enough for `*`, and never goes back.
+    // Each piece is taken where it first fits; only the last must end the name. That is
+    // enough for `*`, without backtracking.
     while let Some(piece) = pieces.next() {
         if pieces.peek().is_none() {
             return rest.ends_with(piece);
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_patterns_are_refused() {
         assert_eq!(NamePattern::parse(" "), Err(PatternFault::Empty));
         let long = "a".repeat(limits::NAME_CHARS_MAX + 1);
         assert_eq!(NamePattern::parse(&long), Err(PatternFault::TooLong));
     }
 
     #[test]
-    fn subjects_are_matched_to_the_letter() {
+    fn subjects_are_case_sensitive() {
         for (pattern, name, expected) in [
             ("oauth:kim", "oauth:kim", true),
             ("OAuth:kim", "oauth:kim", true),
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Slow and plainly right.
+    /// Slow and simple.
     fn oracle(pattern: &[char], name: &[char]) -> bool {
         match (pattern.split_first(), name.split_first()) {
             (None, None) => true,

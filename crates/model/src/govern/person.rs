@@ -6,13 +6,13 @@ use serde::Serialize;
 use crate::caller::Caller;
 
 crate::words! {
-    /// What a person may do. Later is more.
+    /// The role of a person. Later may do more.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum PersonRole {
         /// Sees everything but secrets, changes nothing.
         Viewer = "viewer",
-        /// Answers questions besides.
+        /// Also answers questions.
         Approver = "approver",
         /// Does everything.
         Owner = "owner",
@@ -34,12 +34,12 @@ impl PersonRole {
 pub struct Person {
     /// The name the audit has: `owner`, or an issuer's subject.
     pub name: String,
-    /// What they may do.
+    /// Their role.
     pub role: PersonRole,
 }
 
 impl Person {
-    /// The one who has the home folder, and so the one-time code.
+    /// The owner of the home folder, who can read the one-time code.
     #[must_use]
     pub fn owner() -> Person {
         Person {
@@ -48,7 +48,7 @@ impl Person {
         }
     }
 
-    /// As the one who answers questions.
+    /// The person as a caller who answers questions.
     #[must_use]
     pub fn answerer(&self) -> Caller {
         match Caller::owner() {
@@ -58,7 +58,8 @@ impl Person {
     }
 }
 
-/// What is done beside calls: by whom, and through what. The audit names both.
+/// The author of a change outside of calls: the person and the door. The audit names
+/// both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actor<'a> {
     /// The person.

@@ -1,9 +1,9 @@
 //! May this call, with these arguments, run now? Allow, ask a person, or deny.
 //! Deny is stronger than ask, and ask than allow.
 //!
-//! The order of rules means nothing: of those that match, the strongest decides.
-//! A rule that cannot be decided denies. Where no rule matches, the document and
-//! the caller's level decide.
+//! The order of rules does not matter: the strongest match decides. A rule that cannot
+//! be evaluated denies. Where no rule matches, the document and the caller's level
+//! decide.
 
 use crate::caller::{Caller, CallerKind, Origin};
 use crate::document::params::Arguments;
@@ -28,13 +28,13 @@ pub use condition::{Condition, ConditionFault, ConditionScope, Unevaluable};
 use rule::{Facts, Match};
 pub use rule::{RiskRange, Rule};
 
-/// What the operator decides about calls.
+/// The operator's rules.
 ///
 /// Defaults ([`Rules::standard`]): no rules; documents that leave it to the rules
 /// (`AUTO_APPROVE`) ask from L3 up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The badge from which a document that leaves it to the rules asks.
+    /// The risk level from which a document that leaves approval to the rules asks.
     pub ask_from: Level,
     /// The rules, each with an id of its own.
     pub list: Vec<Rule>,
@@ -42,12 +42,12 @@ pub struct Rules {
     pub actions: Actions,
 }
 
-/// What a rule may look at.
+/// The input of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleInput<'a> {
     /// Who calls.
     pub caller: &'a Caller,
-    /// What holds for the caller.
+    /// The caller's rights.
     pub rights: &'a CallerRights,
     /// Through which door.
     pub origin: Origin,
@@ -55,20 +55,20 @@ pub struct RuleInput<'a> {
     pub document: &'a Document,
     /// With what, checked.
     pub arguments: &'a Arguments,
-    /// What the call is held to, the caller's level included.
+    /// The policy of the call, narrowed by the caller's level.
     pub policy: &'a EffectivePolicy,
     /// The badge of the call's policy.
     pub risk: &'a Risk,
-    /// What is known of the body that would run.
+    /// Facts about the body that would run.
     pub body: BodyFacts<'a>,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
-/// What is known of the body of a tool, beside its document and policy.
+/// Facts about the body of a tool, beside its document and policy.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyFacts<'a> {
-    /// What this call does, where the body derives it from the arguments.
+    /// The actions of this call, if the body derives them from the arguments.
     pub actions: Option<&'a [Action]>,
     /// Whether it runs in the sandbox, in a jail with namespaces of its own, or in a
     /// container.
@@ -86,10 +86,10 @@ impl BodyFacts<'_> {
     }
 }
 
-/// What is to happen, and the one thing that decided.
+/// A decision, and its one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What is to happen.
+    /// The effect.
     pub effect: Effect,
     /// For people.
     pub reason: String,
@@ -101,12 +101,12 @@ pub struct Decision {
     pub remedy: Option<String>,
     /// Whether it makes sense to try again, where it is denied.
     pub retry: Retry,
-    /// What rules leave of the hosts of the call, where it is not denied.
+    /// The host bounds that rules add, if the call is not denied.
     pub bounds: HostBounds,
 }
 
 crate::words! {
-    /// What is to happen. Later is stronger.
+    /// The effect of a decision. Later is stronger.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Effect {
         /// It runs.
@@ -119,7 +119,7 @@ crate::words! {
 }
 
 impl Rules {
-    /// The rules when the operator says nothing.
+    /// The defaults.
     #[must_use]
     pub fn standard() -> Rules {
         Rules {
@@ -155,6 +155,8 @@ impl Rules {
         };
         let decided = all.into_iter().flatten().reduce(strongest);
         let decided = decided
+            // Unreachable today, because `said` is there if no rule matches. Denies in
+            // case that changes.
             .unwrap_or_else(|| Decision::deny(Reason::RuleDenied, "nothing decided".to_owned()));
         Decision { bounds, ..decided }
     }
@@ -177,8 +179,8 @@ impl Rules {
         self.actions.of_call(asked.document, asked.policy, stated)
     }
 
-    /// The strongest of the rules that match; of several, the one whose id comes
-    /// first, so that their order in the file means nothing.
+    /// The strongest of the rules that match; of equals, the one whose id comes first,
+    /// so that the order in the file does not matter.
     fn strongest(
         &self,
         asked: &RuleInput<'_>,
@@ -215,12 +217,16 @@ impl Rules {
                     by: ListedBy::Rules(vec![rule.id.clone()]),
                     hosts: rule.hosts.clone(),
                 }),
+                // Invariant 8: a rule that cannot be evaluated denies, whatever its
+                // effect.
                 Match::Unevaluable(why) => matched.push((Effect::Deny, true, rule, Some(why))),
             }
         }
         let matching = matched.iter().map(|(_, _, rule, _)| *rule);
         bounds.within.extend(held_to(matching));
         let strongest = matched.into_iter().min_by(|one, two| {
+            // A rule that really denies is a better reason than one that could not be
+            // evaluated.
             let stronger = two.0.cmp(&one.0).then(one.1.cmp(&two.1));
             stronger.then_with(|| one.2.id.cmp(&two.2.id))
         });
@@ -231,7 +237,7 @@ impl Rules {
         (decision, bounds)
     }
 
-    /// No rule says anything: the document's own wish decides.
+    /// Without a matching rule, the document's own setting decides.
     fn unsaid(&self, asked: &RuleInput<'_>) -> Decision {
         let from = self.ask_from.badge();
         match asked.document.approval() {
@@ -271,12 +277,12 @@ impl Rules {
     }
 }
 
-/// The hosts that the rules which allow a call hold it to: those of all of them
-/// together. One that allows it wherever it goes holds it to none; one that asks
-/// leaves that to the person who answers.
+/// The hosts that allow rules limit a call to: the union of all matching ones. An allow
+/// rule without hosts lifts the limit; an ask rule leaves it to the person who answers.
 fn held_to<'a>(matching: impl Iterator<Item = &'a Rule> + Clone) -> Option<HostList> {
     let allows = |rule: &&Rule| rule.effect == Effect::Allow && !rule.hosts.is_empty();
     let held = matching.clone().filter(allows);
+    // Some matching rule is no allow rule with hosts, so there is no limit to add.
     if held.clone().count() != matching.count() {
         return None;
     }
@@ -288,7 +294,7 @@ fn held_to<'a>(matching: impl Iterator<Item = &'a Rule> + Clone) -> Option<HostL
     })
 }
 
-/// A call that is left nothing of the network it was granted could only fail.
+/// Denies a call whose granted hosts are all removed: it could only fail.
 fn emptied(asked: &RuleInput<'_>, bounds: &HostBounds) -> Option<Decision> {
     if bounds.is_empty() && asked.policy.bounds.is_empty() {
         return None;

@@ -14,7 +14,7 @@ use super::pattern::NamePattern;
 use super::rules::condition::Predicate;
 use super::rules::{Condition, ConditionScope, Effect, Rule};
 
-/// Which calls a program denies or has asked about, beside what is configured.
+/// Rules of an embedding program, beside the configured ones.
 ///
 /// ```
 /// use model::govern::tool_policy::ToolPolicy;
@@ -36,7 +36,7 @@ pub struct ToolPolicy {
 }
 
 impl ToolPolicy {
-    /// Adds nothing to what is configured.
+    /// Adds no rule.
     pub const ALLOW_ALL: ToolPolicy = ToolPolicy { rules: Vec::new() };
 
     /// Denies every call.
@@ -45,8 +45,8 @@ impl ToolPolicy {
         ToolPolicy::of(Effect::Deny, "every tool is denied")
     }
 
-    /// Denies every tool but these. Names are exact: a name in other letters is
-    /// another tool, and not on the list. An empty list denies everything.
+    /// Denies every tool but these. Names are case-sensitive here. An empty list denies
+    /// everything.
     #[must_use]
     pub fn allow_list(names: impl IntoIterator<Item = impl AsRef<str>>) -> ToolPolicy {
         let names: Vec<_> = names.into_iter().map(|it| it.as_ref().to_owned()).collect();
@@ -97,7 +97,7 @@ impl ToolPolicy {
         ToolPolicy::of(Effect::Ask, reason).on_predicate(Arc::new(asked), reason)
     }
 
-    /// Both: of all rules of the two that are about a call, the strongest decides.
+    /// Both policies: the strongest matching rule of the two decides.
     #[must_use]
     pub fn and(mut self, other: ToolPolicy) -> ToolPolicy {
         self.rules.extend(other.rules);
@@ -110,8 +110,8 @@ impl ToolPolicy {
         self.rules.is_empty()
     }
 
-    /// The rules it stands for. Their ids, `policy:0001` and so on, are none that
-    /// configuration can give, so the two never clash; they are in the audit.
+    /// Its rules. Their ids, `policy:0001` and so on, are none that configuration can
+    /// give, so the two never clash; they are in the audit.
     #[must_use]
     pub fn rules(&self) -> Vec<Rule> {
         let numbered = self.rules.iter().zip(1..);
@@ -145,7 +145,8 @@ impl ToolPolicy {
     fn on_tools(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> ToolPolicy {
         let patterns = names.into_iter();
         let patterns: Vec<_> = patterns.map(|it| NamePattern::of(it.as_ref())).collect();
-        // A rule without tools is about all of them; a list without names is about none.
+        // A rule without tools matches all of them, but a list without names must match
+        // none.
         if patterns.is_empty() {
             return ToolPolicy::ALLOW_ALL;
         }

@@ -1,4 +1,4 @@
-//! Trust: what a caller's history earns or loses of the level the operator gave.
+//! Trust: how a caller's history lowers or restores the level the operator gave.
 //!
 //! A pure function from a state, a history and a time to the next state.
 //! Its signals are the audit and what people said, nothing else. It takes at most
@@ -23,10 +23,10 @@ mod config;
 
 pub use config::{Criteria, Decay, Step, Strategy, TrustConfig, Weights};
 
-/// Shares are counted in ten-thousandths, so that every machine gets the same.
+/// Shares are integers, in ten-thousandths, so that every machine computes the same.
 pub const WHOLE: u64 = 10_000;
 
-/// Fewer records than this say nothing about a rate.
+/// A rate needs at least this many records.
 const RECORDS_MIN: usize = 10;
 
 /// One attempt, as the audit has it.
@@ -55,7 +55,7 @@ pub enum TrustOutcome {
     Denied,
 }
 
-/// What a person said about a caller's work.
+/// A person's rating of a caller's work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feedback {
     /// When, in milliseconds since 1970.
@@ -66,15 +66,15 @@ pub struct Feedback {
     pub category: Option<String>,
 }
 
-/// What is remembered about a caller between evaluations.
+/// The state of a caller between evaluations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Track {
     /// The level earned.
     pub level: AccessLevel,
-    /// Since when, in milliseconds since 1970. What happened before earned this
-    /// level and earns no other.
+    /// Since when, in milliseconds since 1970. Earlier calls earned this level and do
+    /// not count for the next.
     pub since_ms: i64,
-    /// When it was last found to be deserved.
+    /// When it was last verified.
     pub verified_ms: i64,
 }
 
@@ -87,20 +87,20 @@ pub struct TrustState {
     pub categories: BTreeMap<String, Track>,
 }
 
-/// What an evaluation comes to for one track.
+/// The result of an evaluation for one track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustAssessment {
     /// The category; all tools if absent.
     pub category: Option<String>,
     /// The track from now on.
     pub next: Track,
-    /// What changed, or should.
+    /// The change, made or proposed.
     pub change: Option<TrustChange>,
-    /// How it came about, a line for each step.
+    /// The steps of the evaluation, one line each.
     pub lines: Vec<String>,
 }
 
-/// What changed, or should.
+/// The change, made or proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustChange {
     /// One level up, by itself.
@@ -112,8 +112,8 @@ pub enum TrustChange {
 }
 
 impl TrustRecord {
-    /// Reads an audit entry. Slips in arguments, tools that are not there and calls
-    /// that were taken back say nothing about trust.
+    /// Reads an audit entry. Invalid arguments, unknown tools and cancelled calls do
+    /// not count for trust.
     #[must_use]
     pub fn from_audit(opening: &Opening, closing: &Closing) -> Option<TrustRecord> {
         let code = closing.error.as_ref().map(|error| error.code.as_str());
@@ -150,7 +150,7 @@ impl TrustRecord {
 }
 
 impl TrustState {
-    /// What a caller starts with.
+    /// The initial state of a caller.
     #[must_use]
     pub fn initial(config: &TrustConfig, now_ms: i64) -> TrustState {
         // The call that a caller is first seen by counts.
@@ -169,7 +169,7 @@ impl TrustState {
         }
     }
 
-    /// The same with what the operator added to the settings since.
+    /// The same with categories that the operator added since.
     #[must_use]
     pub fn completed(mut self, config: &TrustConfig, now_ms: i64) -> TrustState {
         for (name, track) in TrustState::initial(config, now_ms).categories {
@@ -178,7 +178,7 @@ impl TrustState {
         self
     }
 
-    /// What it means for access; nothing while trust is disabled.
+    /// The earned levels for access; `None` while trust is disabled.
     #[must_use]
     pub fn earned(&self, config: &TrustConfig) -> Option<EarnedLevels> {
         if config.strategy == Strategy::Disabled {
@@ -251,9 +251,9 @@ pub fn evaluate(
     }
 }
 
-/// The state and the last evaluation of a caller who was last evaluated at
-/// `from_ms`: as if it had been evaluated every day since. So what is lost by being
-/// away does not depend on whether a process was up to see it.
+/// The state and the last evaluation of a caller who was last evaluated at `from_ms`:
+/// as if it had been evaluated every day since. So decay does not depend on whether a
+/// process was running.
 #[must_use]
 pub fn follow(
     config: &TrustConfig,
@@ -264,6 +264,7 @@ pub fn follow(
     now_ms: i64,
 ) -> (TrustState, Vec<TrustAssessment>) {
     let absent_max = i64::from(limits::TRUST_ABSENT_DAYS_MAX) * DAY_MS;
+    // Bounded: a year of absence and ten years end at the same level.
     let mut at_ms = from_ms.max(now_ms.saturating_sub(absent_max));
     let mut state = state.clone();
     loop {
@@ -355,11 +356,13 @@ fn decay(decay: &Decay, track: &Track, seen: &Seen<'_>, now_ms: i64) -> Option<S
     if !decay.enabled {
         return None;
     }
+    // A caller without a call since its last step is idle since then.
     let used = seen.last_ms.unwrap_or(track.since_ms);
     let idle = now_ms - used;
     if idle >= i64::from(decay.idle_days) * DAY_MS {
         return Some(format!("idle for {}", days(idle)));
     }
+    // `right` is a share of `WHOLE`, so this cannot underflow.
     let wrong = WHOLE - seen.right();
     let enough = seen.records.len() >= RECORDS_MIN;
     (enough && wrong > u64::from(decay.error_rate_max))
@@ -392,6 +395,8 @@ fn promotion(
             if score < wanted {
                 missing.push(format!("a score of {}", percent(wanted)));
             }
+            // The score already includes what people said; only the last step needs one
+            // to agree.
             (missing, false)
         }
         Strategy::PerCategory | Strategy::Milestone => {
@@ -404,7 +409,7 @@ fn promotion(
         assessment.lines.push(line);
         return assessment;
     }
-    // Whatever the settings say, a person opens the last door.
+    // Whatever the settings, the last step needs a person.
     if person || step == Step::StandardToElevated {
         assessment
             .lines
@@ -476,7 +481,7 @@ fn unmet(criteria: &Criteria, track: &Track, seen: &Seen<'_>, now_ms: i64) -> Ve
     missing
 }
 
-/// What counts for one track: what happened since it began, and not after now.
+/// The records that count for one track: since it began, and not after now.
 struct Seen<'a> {
     records: Vec<&'a TrustRecord>,
     scores: Vec<u64>,
@@ -491,7 +496,7 @@ impl<'a> Seen<'a> {
         feedback: &[Feedback],
         now_ms: i64,
     ) -> Seen<'a> {
-        // What happened in the very moment of a step was part of what led to it.
+        // A record at the very moment of a step led to that step.
         let counts = |at_ms: i64| at_ms > track.since_ms && at_ms <= now_ms;
         let about = |of: Option<&String>| category.is_none() || of == category;
         let relevant =
@@ -537,8 +542,8 @@ impl<'a> Seen<'a> {
         as_count(days.len())
     }
 
-    /// How hard the tasks were: the badges of what succeeded, each tool once a
-    /// day, so that repeating what is hard earns no more than doing it.
+    /// How hard the tasks were: the risk levels of successful calls, each tool once a
+    /// day, so that repeating a hard call earns nothing more.
     fn difficulty(&self) -> u64 {
         let done = self
             .records
@@ -553,13 +558,13 @@ impl<'a> Seen<'a> {
         share(tasks.values().sum(), as_count(tasks.len()) * 5)
     }
 
-    /// Of what ran, how much got there.
+    /// The share of runs that succeeded.
     fn completion(&self) -> u64 {
         let done = self.count(TrustOutcome::Done);
         share(done, done + self.count(TrustOutcome::Failed))
     }
 
-    /// Of what was tried, how much got there.
+    /// The share of attempts that succeeded.
     fn right(&self) -> u64 {
         match self.records.len() {
             0 => WHOLE,
@@ -572,8 +577,8 @@ impl<'a> Seen<'a> {
         (!self.scores.is_empty()).then(|| share(sum, as_count(self.scores.len()) * 10))
     }
 
-    /// Hundredths of ten points: how much got there, or what people say if that is
-    /// less. Feedback cannot remove an error, and a success cannot remove a complaint.
+    /// Hundredths of ten points: the share of success, or people's rating if that is
+    /// lower. Feedback cannot remove an error, and a success cannot remove a complaint.
     fn quality(&self) -> u64 {
         let done = match self.records.len() {
             0 => 0,

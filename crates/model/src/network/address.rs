@@ -1,4 +1,4 @@
-//! What an address, or the host of a URL, stands for.
+//! The class of an address, or of the host of a URL.
 //!
 //! Pure and total: an address is parsed once, every IPv4 address hidden in an
 //! IPv6 one is taken out, and what is left is looked up in the special-purpose
@@ -30,7 +30,7 @@ pub enum Reserved {
     Shared,
     /// fc00::/7.
     UniqueLocal,
-    /// fec0::/10, long deprecated, still routed inside some houses.
+    /// fec0::/10, long deprecated, still routed inside some networks.
     SiteLocal,
     /// 198.18/15, 2001:2::/48.
     Benchmarking,
@@ -128,7 +128,7 @@ impl fmt::Display for Reserved {
     }
 }
 
-/// What an address or a name stands for.
+/// The class of an address or a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// An ordinary place on the public network, or a name that may lead to one.
@@ -148,7 +148,7 @@ impl Reach {
     }
 }
 
-/// What an address stands for.
+/// The class of an address.
 #[must_use]
 pub fn of_address(address: IpAddr) -> Reach {
     match address {
@@ -157,8 +157,8 @@ pub fn of_address(address: IpAddr) -> Reach {
     }
 }
 
-/// What the host of a URL stands for. A name is judged by its spelling alone;
-/// the addresses it leads to have to be judged too.
+/// The class of the host of a URL. A name is classified by its spelling alone; the
+/// addresses it resolves to must be classified too.
 #[must_use]
 pub fn of_host<S: AsRef<str>>(host: &Host<S>) -> Reach {
     match host {
@@ -308,7 +308,7 @@ const LOCAL_ENDINGS: &[&str] = &[
 /// Endings that never lead to a host, or only through another network.
 const SPECIAL_ENDINGS: &[&str] = &["alt", "arpa", "example", "invalid", "onion", "test"];
 
-/// What a name stands for, by its spelling alone.
+/// The class of a name, by its spelling alone.
 pub(crate) fn of_name(raw: &str) -> Reach {
     let lower = raw.to_ascii_lowercase();
     let name = lower.strip_suffix('.').unwrap_or(&lower);

@@ -24,7 +24,7 @@ pub struct HostPattern {
     port: Option<u16>,
 }
 
-/// What a pattern covers, ports apart.
+/// The hosts a pattern covers, without ports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {
     /// Every host.
@@ -35,7 +35,7 @@ pub enum Shape {
     Exact(Host<String>),
 }
 
-/// Why a text is no host pattern.
+/// Why a text is not a host pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct HostPatternFault {
@@ -69,7 +69,7 @@ impl HostPattern {
         let message = if text.is_empty() {
             "a host pattern is empty".to_owned()
         } else if bare_address.is_some() {
-            format!("`{shown}`: an IPv6 address stands in brackets")
+            format!("`{shown}`: write an IPv6 address in brackets")
         } else if text.contains("://") || text.contains('/') {
             format!("`{shown}` is an address; a host pattern has no scheme and no path")
         } else if text.contains('*') {
@@ -107,7 +107,7 @@ impl HostPattern {
         self.port
     }
 
-    /// What it covers, ports apart.
+    /// The hosts it covers, without ports.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.shape
@@ -120,13 +120,13 @@ impl HostPattern {
         labels.any(|label| label.starts_with("xn--"))
     }
 
-    /// What it leads to, by its spelling alone.
+    /// The class of its hosts, by spelling alone.
     #[must_use]
     pub fn reach(&self) -> Reach {
         match &self.shape {
             Shape::Any => Reach::Public,
             Shape::Exact(host) => of_host(host),
-            // What counts is the names below it, which have a dot.
+            // The names below it count, and they have a dot.
             Shape::Below(suffix) => of_name(&format!("x.{suffix}")),
         }
     }
@@ -136,7 +136,7 @@ impl HostPattern {
     #[must_use]
     pub fn shown(&self) -> String {
         match self.reach() {
-            // `.example` and `.test` lead nowhere, and are seen to.
+            // `.example` and `.test` lead nowhere, and readers know it.
             Reach::Public | Reach::Reserved(Reserved::SpecialName) => self.text.clone(),
             Reach::Reserved(class) => format!("{} ({class})", self.text),
         }
@@ -238,7 +238,7 @@ fn canonical(raw: &str, text: &str) -> Result<HostPattern, HostPatternFault> {
 }
 
 /// Whether a name is spelt as it is looked up, label by label. A label with letters
-/// beyond ASCII must keep some: one that becomes plain ASCII was dressed up as it.
+/// beyond ASCII must keep some: one that becomes plain ASCII was a disguise.
 fn is_same_name(written: &str, spelt: &str) -> bool {
     let (mut written, mut spelt) = (written.split('.'), spelt.split('.'));
     loop {

@@ -1,4 +1,4 @@
-//! Which names this server goes by, and which web pages may talk to it.
+//! The host names of this server, and the origins that may call it.
 //!
 //! Attack: a web page whose own name suddenly leads to 127.0.0.1 (DNS rebinding),
 //! or one that simply sends requests there. The browser says both names, in `Host`
@@ -33,7 +33,7 @@ pub struct WebOrigin {
     port: Option<u16>,
 }
 
-/// The names this server goes by, and the pages that may talk to it.
+/// The host names of this server, and the origins that may call it.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     hosts: Vec<HostName>,
@@ -48,8 +48,8 @@ struct OriginPattern {
 }
 
 impl Addresses {
-    /// From where the server listens and what the operator says. Every problem is
-    /// one sentence.
+    /// Builds it from the listening address and the settings. Every problem is one
+    /// sentence.
     pub fn new(
         listen: SocketAddr,
         public_url: Option<&str>,
@@ -63,8 +63,8 @@ impl Addresses {
             HostName::Address(Ipv6Addr::LOCALHOST.into()),
         ];
         let mut pages = Vec::new();
-        // Attack: `0.0.0.0` in a page leads to this very machine in some browsers.
-        // It is where one listens, never where one is.
+        // Attack: `0.0.0.0` in a page leads to this very machine in some browsers. It
+        // is an address to listen on, never to reach.
         if !listen.ip().is_unspecified() {
             known.push(HostName::Address(listen.ip().to_canonical()));
         }
@@ -123,7 +123,7 @@ impl Addresses {
         &self.base
     }
 
-    /// Whether the server goes by all these names, and there is at least one.
+    /// Whether all these names are the server's, and there is at least one.
     #[must_use]
     pub fn host_is_ours(&self, raw_hosts: &[&[u8]]) -> bool {
         let is_ours = |raw: &&[u8]| {
@@ -131,11 +131,12 @@ impl Addresses {
             let host = text.and_then(|text| authority(&text.to_ascii_lowercase()));
             host.is_some_and(|host| self.hosts.contains(&host.host))
         };
+        // All of them: a proxy may have routed by another one than we read.
         !raw_hosts.is_empty() && raw_hosts.iter().all(is_ours)
     }
 
-    /// The same for a probe, which may also name the very address it reached: it knows
-    /// the machine by its number. No page can have that for its own name.
+    /// The same for a probe, which may also name the address it reached. No web page
+    /// can have that as its origin.
     #[must_use]
     pub fn host_is_ours_or(&self, raw_hosts: &[&[u8]], reached: Option<IpAddr>) -> bool {
         let is_reached = |raw: &[u8]| {
@@ -143,6 +144,8 @@ impl Addresses {
             let host = text.and_then(authority).map(|authority| authority.host);
             match (host, reached) {
                 (Some(HostName::Address(host)), Some(reached)) => {
+                    // Canonical, because a dual-stack socket reports IPv4 peers as
+                    // mapped IPv6.
                     host == reached.to_canonical() && !host.is_unspecified()
                 }
                 _ => false,
@@ -152,8 +155,8 @@ impl Addresses {
     }
 
     /// Whether a page that this server itself sent made a request: the page's origin is
-    /// exactly where the request goes. Pages that the operator welcomes besides, and pages
-    /// of another port of the same host, are not.
+    /// exactly where the request goes. Other allowed origins, and other ports of the
+    /// same host, do not count.
     #[must_use]
     pub fn is_own_page(&self, raw_hosts: &[&[u8]], raw_origins: &[&[u8]]) -> bool {
         let ([raw_host], [raw_origin]) = (raw_hosts, raw_origins) else {
@@ -165,13 +168,14 @@ impl Addresses {
         let (Some(host), Some(page)) = (host, page) else {
             return false;
         };
+        // Extensions and files have origins of other schemes.
         let is_web = matches!(page.scheme.as_str(), "http" | "https");
         let reached = WebOrigin::new(&page.scheme, host.host.clone(), host.port);
         is_web && self.hosts.contains(&host.host) && page == reached
     }
 
-    /// Whether what passes between a browser and this host is safe from others on the
-    /// way: it never leaves the machine, or the public address is encrypted.
+    /// Whether traffic between a browser and this host cannot be read on the way: it
+    /// never leaves the machine, or the public address uses TLS.
     #[must_use]
     pub fn is_private_way(&self, raw_hosts: &[&[u8]]) -> bool {
         let [raw] = raw_hosts else {
@@ -190,8 +194,8 @@ impl Addresses {
         is_here || is_public
     }
 
-    /// Whether a page of this origin may talk to the server. Exactly one must be
-    /// said; that none is said is no page's doing and is not asked here.
+    /// Whether a page of this origin may call the server. Exactly one `Origin` must be
+    /// sent; requests without one come from programs and are not checked here.
     #[must_use]
     pub fn origin_is_welcome(&self, raw_origins: &[&[u8]]) -> bool {
         let [raw] = raw_origins else {
@@ -374,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_private_on_this_machine_or_encrypted() {
+    fn traffic_is_private_on_loopback_or_with_tls() {
         let listen = "0.0.0.0:7464".parse().expect("an address");
         let hosts = ["box.lan".to_owned()];
         let open = Addresses::new(listen, Some("http://rf.example.com"), &hosts, &[]);
@@ -400,10 +404,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is put around a name of ours, it is ours only when nothing but a
-        /// port is.
+        /// Text around a name makes it foreign, unless it is a port.
         #[test]
-        fn nothing_may_stand_around_a_name(
+        fn only_a_port_may_follow_a_name(
             before in "[ -~]{0,4}",
             name in prop::sample::select(vec!["localhost", "127.0.0.1", "[::1]"]),
             after in "[ -~]{0,6}",

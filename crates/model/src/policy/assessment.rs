@@ -1,5 +1,5 @@
-//! Everything there is to say about a document before it runs: state, policy,
-//! badge, record and findings. What `check` prints.
+//! The assessment of a document before it runs: state, policy, risk, record and
+//! findings. `check` prints it.
 
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ use crate::policy::{self, Baseline, EffectivePolicy};
 use crate::record::audit::{SharedFacts, ToolFacts};
 use crate::record::mask::is_maskable;
 
-/// What is known about one document of a file.
+/// The assessment of one document of a file.
 #[derive(Clone, Debug)]
 pub struct Assessment {
     /// Its name, if it has one.
@@ -33,24 +33,24 @@ pub struct Assessment {
 pub struct UsableDocument {
     /// The document as it was read.
     pub document: Document,
-    /// What follows from it under one baseline.
+    /// The facts derived from it under one baseline.
     pub facts: DocumentFacts,
 }
 
-/// What follows from a document and a baseline: identity, state, policy and risk.
+/// Facts derived from a document and a baseline: identity, state, policy and risk.
 #[derive(Clone, Debug)]
 pub struct DocumentFacts {
     /// The document's `toolId`, or one made from its name.
     pub tool_id: String,
-    /// The digest of what it means.
+    /// The digest of its meaning.
     pub digest: ToolDigest,
     /// Draft, active, or what it lacks.
     pub state: LifecycleState,
     /// Variables it needs that are not set.
     pub missing: Vec<String>,
-    /// What a call would be held to.
+    /// The policy of a call.
     pub policy: EffectivePolicy,
-    /// Its badge.
+    /// Its risk.
     pub risk: Risk,
     /// The fence around the programs it starts; nothing if it starts none.
     pub jail: Option<JailRecord>,
@@ -58,7 +58,7 @@ pub struct DocumentFacts {
     source: Source,
     /// The record of the policy, made when first asked for.
     safety: OnceLock<Safety>,
-    /// What the audit says about it, made when first asked for.
+    /// Its facts for the audit, made when first asked for.
     audit_facts: OnceLock<SharedFacts>,
 }
 
@@ -84,7 +84,7 @@ impl DocumentFacts {
 }
 
 impl UsableDocument {
-    /// What the audit says about a call that is held to these facts.
+    /// The facts for the audit of a call under these facts.
     #[must_use]
     pub fn audit_facts(&self) -> SharedFacts {
         let make = || self.audit_facts_under(&self.facts.risk, self.safety());

@@ -1,17 +1,17 @@
-//! What one call may use, exactly: the policy's yes, ready to be made into
-//! powers. Nothing here can be made but from a policy.
+//! The grant of one call: exactly what the policy allows, ready to be made into powers.
+//! A grant can only be made from a policy.
 
 use crate::document::NetworkMode;
 use crate::network::host_pattern::HostPattern;
 use crate::policy::EffectivePolicy;
 use crate::policy::host_bound::HostBounds;
 
-/// What one call may use.
+/// The grant of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// What `fetch` may reach.
     pub network: NetworkGrant,
-    /// What the operator leaves of it, asked on every hop.
+    /// The operator's bounds on it, checked on every hop.
     pub bounds: HostBounds,
     /// What `safety.fs` may touch.
     pub files: FileGrant,

@@ -1,5 +1,5 @@
-//! What the operator leaves of the hosts a call may reach: lists that must all name
-//! a host, and lists that must not. They come from callers, groups and rules.
+//! Bounds on the hosts a call may reach: lists that must all name a host, and lists
+//! that must not. They come from callers, groups and rules.
 //!
 //! A bound is asked about every host a call wants to connect to, the first and those
 //! of every redirect. It takes and never adds: what it lets through must still be
@@ -11,7 +11,7 @@ use crate::document::NetworkMode;
 use crate::network::host_pattern::HostPattern;
 use crate::policy::EffectivePolicy;
 
-/// What is left of the hosts of a call.
+/// Bounds on the hosts of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostBounds {
     /// Each of these lists must name a host.
@@ -47,7 +47,7 @@ pub struct OutOfBounds<'a> {
     pub is_forbidden: bool,
 }
 
-/// How much of what a call may reach is on a list.
+/// How much of a call's reach is on a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Share {
     /// Nothing.
@@ -59,13 +59,13 @@ pub enum Share {
 }
 
 impl HostBounds {
-    /// Whether nothing is taken away.
+    /// Whether there is no bound.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.within.is_empty() && self.never.is_empty()
     }
 
-    /// The same and more. Bounds add up: each that is there holds.
+    /// Both bounds together. All of them apply.
     #[must_use]
     pub fn and(mut self, more: &HostBounds) -> HostBounds {
         self.within.extend(more.within.iter().cloned());
@@ -76,6 +76,7 @@ impl HostBounds {
     /// Whether a host may be connected to as far as the bounds go.
     pub fn check(&self, host: &Host<String>, port: u16) -> Result<(), OutOfBounds<'_>> {
         let names = |list: &&HostList| list.hosts.iter().any(|it| it.matches(host, port));
+        // Forbidden lists first: a deny rule is the better explanation.
         if let Some(list) = self.never.iter().find(names) {
             let is_forbidden = true;
             return Err(OutOfBounds { list, is_forbidden });
@@ -119,21 +120,22 @@ impl core::fmt::Display for ListedBy {
     }
 }
 
-/// What a call may reach, patterns that bounds leave nothing of taken out.
+/// The reach of a call, without patterns that the bounds exclude.
 enum Reachable<'a> {
     Listed(Vec<&'a HostPattern>),
     Everything,
 }
 
 impl EffectivePolicy {
-    /// How much of what the call may reach these hosts are. What cannot be told
-    /// exactly counts as more rather than less.
+    /// How much of the call's reach these hosts are. An inexact answer errs towards
+    /// more.
     #[must_use]
     pub fn share_of(&self, hosts: &[HostPattern]) -> Share {
         let names_all = hosts.iter().any(|host| host.to_string() == "*");
         let listed = match self.reachable() {
             Reachable::Everything if names_all => return Share::All,
             Reachable::Everything if hosts.is_empty() => return Share::None,
+            // Some hosts of an open network: never all, and never provably none.
             Reachable::Everything => return Share::Some,
             Reachable::Listed(listed) => listed,
         };

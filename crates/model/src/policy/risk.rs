@@ -1,4 +1,4 @@
-//! The badge: how far a document widens what a tool may do, L0 to L5.
+//! The risk level: how far a document widens the policy of a tool, L0 to L5.
 //!
 //! A pure function of the operator's ground and the document's overrides. It
 //! starts at L0 and takes the worst signal; each signal is kept, in words. L1 and
@@ -27,7 +27,7 @@ pub enum Level {
     L3,
     /// A broad widening.
     L4,
-    /// Beyond what a sandbox can promise.
+    /// Beyond the promises of a sandbox.
     L5,
 }
 
@@ -106,6 +106,7 @@ pub struct Risk {
 #[must_use]
 pub fn of(document: &Document, ground: &Baseline, policy: &EffectivePolicy) -> Risk {
     let mut risk = rate(ground, &document.sandbox_overrides, policy);
+    // Without the network a variable cannot leave, so it is no reason.
     let reach = network(policy).map(|signal| signal.level);
     let variables = reach.and_then(|level| variables(document, level));
     risk.signals.extend(variables);
@@ -114,7 +115,7 @@ pub fn of(document: &Document, ground: &Baseline, policy: &EffectivePolicy) -> R
     risk
 }
 
-/// As far as the network reaches, so far a value can go.
+/// A variable's value can go wherever the network reaches.
 fn variables(document: &Document, level: Level) -> Option<Signal> {
     let mut names: Vec<_> = lifecycle::requirements(document).collect();
     names.sort_unstable();
@@ -153,6 +154,7 @@ fn signal(level: Level, words: impl Into<String>) -> Signal {
 fn network(policy: &EffectivePolicy) -> Option<Signal> {
     match policy.network {
         NetworkMode::Blocked => None,
+        // An empty list reaches nothing.
         NetworkMode::Allowlist if policy.hosts.is_empty() => None,
         NetworkMode::Allowlist if policy.hosts.iter().any(|host| host.is_any()) => Some(signal(
             Level::L4,
@@ -178,8 +180,8 @@ fn network(policy: &EffectivePolicy) -> Option<Signal> {
     }
 }
 
-/// Listed hosts that are not on the public network: as harmful as `open` to what
-/// lives behind them. Each is a signal of its own, so that no long list hides one.
+/// Listed hosts that are not on the public network: as risky as `open` for the services
+/// behind them. Each is a signal of its own, so that no long list hides one.
 fn inside(policy: &EffectivePolicy) -> Vec<Signal> {
     let rated = |host: &HostPattern| {
         let Reach::Reserved(class) = host.reach() else {
@@ -213,9 +215,9 @@ fn destructive(policy: &EffectivePolicy) -> Option<Signal> {
         .then(|| signal(Level::L5, "destructive: destroys what cannot be had back"))
 }
 
-/// Removing a denied class is an escalation. The specification's pseudocode looks
-/// for critical classes among the entries that *stay*; that is a slip, and would
-/// badge every tool L5. The removed ones are meant.
+/// Removing a denied class is an escalation. The specification's pseudocode looks for
+/// critical classes among the entries that *stay*; that is an error, and would rate
+/// every tool L5. The removed ones are meant.
 fn dropped_denies(ground: &Baseline, overrides: &Overrides) -> Vec<Signal> {
     let mut dropped: Vec<&String> = overrides
         .remove_deny_classes
@@ -265,13 +267,13 @@ fn added_allows(ground: &Baseline, overrides: &Overrides) -> Vec<Signal> {
         };
         signal(
             level,
-            format!("class allowed besides: `{}`{what}", elided(class, 80)),
+            format!("class also allowed: `{}`{what}", elided(class, 80)),
         )
     };
     added.iter().map(rated).collect()
 }
 
-/// What a class is able to do, worst first.
+/// Families of classes by capability, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Family {
     Critical,
@@ -328,8 +330,8 @@ const FAMILIES: &[(Family, &[&str])] = &[
 
 impl Family {
     /// The worst family an entry belongs to. A package pattern such as `java.io.*`
-    /// belongs to every family it covers: widening `java.io.File` to it must not
-    /// lower the badge.
+    /// belongs to every family it covers: widening `java.io.File` to it must not lower
+    /// the risk level.
     fn of(entry: &str) -> Family {
         let stem = entry.trim_end_matches('*');
         let name = stem.trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! The record of what a call is held to, made from its effective policy.
+//! The record of a call's policy, made from the effective policy.
 
 use crate::document::safety::{
     Capabilities, Category, Network, RUNTIME_ID, Runtime, Safety, Source, VERSION,
@@ -6,7 +6,7 @@ use crate::document::safety::{
 use crate::document::{Document, NetworkMode};
 use crate::policy::EffectivePolicy;
 
-/// The record of what a call of this tool is held to.
+/// The record of the policy of a call of this tool.
 #[must_use]
 pub fn record(document: &Document, policy: &EffectivePolicy, source: Source) -> Safety {
     let source = match source {
@@ -50,7 +50,7 @@ const ALWAYS: &[&str] = &[
     "tool-safety-helpers/v1#encoding",
 ];
 
-/// The helper groups a policy gives.
+/// The helper groups that a policy grants.
 fn helpers(policy: &EffectivePolicy) -> Vec<&'static str> {
     let http = (policy.network != NetworkMode::Blocked).then_some("safety.http/v1");
     let fs = (policy.file_read || policy.file_write).then_some("safety.fs/v1");

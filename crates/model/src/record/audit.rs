@@ -1,5 +1,5 @@
-//! The audit: what is written down about every attempt, and the chain that shows
-//! whether anything was changed afterwards.
+//! The audit: the records of every attempt, and the hash chain that reveals later
+//! changes.
 //!
 //! An attempt leaves two records: one when it opens, before anything happens, and
 //! one when it closes. Both are links of one chain, so neither can be changed,
@@ -29,7 +29,7 @@ pub use anchor::Anchor;
 pub use facts::SharedFacts;
 pub use notice::{Act, Notice};
 
-/// The opening record: what was asked, by whom, before any gate looked.
+/// The opening record: the request and its caller, before any gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Opening {
@@ -42,7 +42,7 @@ pub struct Opening {
     pub at_ms: i64,
     /// The door.
     pub origin: Origin,
-    /// Who asked.
+    /// The caller.
     pub caller: String,
     /// The tool's name as it was asked for.
     pub tool: String,
@@ -50,8 +50,8 @@ pub struct Opening {
     pub arguments_digest: String,
 }
 
-/// The closing record: what was decided and how the call ended. Whatever a call did
-/// not get to is absent.
+/// The closing record: what was decided and how the call ended. Steps that a call did
+/// not reach are absent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Closing {
@@ -59,7 +59,7 @@ pub struct Closing {
     pub at_ms: i64,
     /// How it ended.
     pub status: Status,
-    /// Why it did not get there.
+    /// Why it failed or was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
     /// The tool that was found.
@@ -75,14 +75,13 @@ pub struct Closing {
     /// The digest of the result, canonical; in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_digest: Option<String>,
-    /// What the powers did: requests, files, approvals. Masked.
+    /// Events of the powers: requests, files, approvals. Masked.
     #[serde(default)]
     pub events: Vec<Value>,
     /// Events beyond the bound, which were only counted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub events_dropped: u64,
-    /// What the rules that are tried beside the live ones say, where it is
-    /// something else.
+    /// The decision of the shadow rules, if it differs from the live one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadow: Option<Shadow>,
     /// Where the time went.
@@ -122,11 +121,11 @@ pub enum Status {
     Done,
     /// A gate said no; nothing ran.
     Refused,
-    /// It ran and did not get there.
+    /// It ran and failed.
     Failed,
     /// The client disconnected or cancelled it.
     Cancelled,
-    /// The process died under it. Written by the next one.
+    /// Its process died. The next process writes this.
     Crashed,
 }
 
@@ -162,7 +161,7 @@ pub struct Failure {
     pub message: String,
 }
 
-/// What was in force.
+/// The tool and policy in force.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolFacts {
@@ -175,9 +174,9 @@ pub struct ToolFacts {
     pub category: Option<String>,
     /// The digest of the document that was used, with its scheme.
     pub digest: String,
-    /// The badge, such as `L3`.
+    /// The risk level, such as `L3`.
     pub risk: String,
-    /// Each reason for the badge.
+    /// The reasons for the risk level.
     #[serde(default)]
     pub risk_reasons: Vec<String>,
     /// The resolved safety record, verbatim.
@@ -189,12 +188,12 @@ pub struct ToolFacts {
 pub struct GateRecord {
     /// The gate.
     pub gate: Cow<'static, str>,
-    /// What it said: `pass`, `ask`, `stop`.
+    /// Its verdict: `pass`, `ask`, `stop`.
     pub verdict: Cow<'static, str>,
     /// The reason code, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'static, str>>,
-    /// What a person reads: the list, the limit, why.
+    /// A note for people: the list, the limit, the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The rule that decided, where one did.
@@ -202,15 +201,15 @@ pub struct GateRecord {
     pub rule: Option<String>,
 }
 
-/// What a candidate decides about a call where the live rules decide something
-/// else. It had no part in what happened.
+/// The decision of a shadow candidate that differs from the live rules. It had no
+/// effect on the call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shadow {
     /// The candidate's file.
     pub candidate: String,
-    /// What the live ones decided: `allow`, `ask` or `deny`.
+    /// The live decision: `allow`, `ask` or `deny`.
     pub live: String,
-    /// What the candidate would have.
+    /// The candidate's decision.
     pub verdict: String,
     /// Why.
     pub reason: String,

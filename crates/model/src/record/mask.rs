@@ -1,12 +1,11 @@
 //! Secrets never leave: every text on its way out goes through a `Masker`.
 //!
-//! Masking is by value, never by name, and knows nothing about the text around a
-//! value. A text is looked at as it stands and as it reads when it is decoded:
-//! escapes of URLs, of JSON and JavaScript and of HTML, base64, base32, lists of
-//! bytes, and one inside the other (`view`). What cannot be decoded without knowing where it starts is
-//! looked for as it would be spelt (`forms`): base64 inside a longer text, hex.
-//! One automaton walks each reading once, so the time is linear in the text
-//! whatever the number of secrets.
+//! Masking is by value, never by name, and knows nothing about the text around a value.
+//! A text is searched as it is and in decoded forms: escapes of URLs, of JSON and
+//! JavaScript and of HTML, base64, base32, lists of bytes, and one inside the other
+//! (`view`). What cannot be decoded without knowing where it starts is looked for as it
+//! would be spelt (`forms`): base64 inside a longer text, hex. One automaton walks each
+//! reading once, so the time is linear in the text whatever the number of secrets.
 //!
 //! Nothing is cut before it is masked: half a secret is no secret to the masker.
 //! What must be short is `Masked` first; what is not masked yet is
@@ -27,7 +26,7 @@ use view::{Places, View};
 mod forms;
 mod view;
 
-/// What stands where a secret stood.
+/// The replacement for a secret.
 pub const MASK: &str = "***";
 
 /// Something that went through a masker. Invariant 5: what leaves the engine is
@@ -41,13 +40,13 @@ impl<T> Masked<T> {
         Masked(masked)
     }
 
-    /// What is left after masking.
+    /// The masked value.
     #[must_use]
     pub fn get(&self) -> &T {
         &self.0
     }
 
-    /// What is left after masking.
+    /// The masked value.
     #[must_use]
     pub fn into_inner(self) -> T {
         self.0
@@ -86,8 +85,8 @@ fn elided(value: Value, chars_max: usize) -> Value {
     }
 }
 
-/// Text that may hold a secret. It is read through a masker and in no other way, so
-/// that nothing can cut it before.
+/// Text that may hold a secret. It can only be read through a masker, so that no code
+/// cuts it before.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Unmasked(String);
 
@@ -323,8 +322,8 @@ impl Masker {
         found
     }
 
-    /// Where the beginning of a secret stands at the end of a reading. An escape may
-    /// have been cut in the middle.
+    /// The place of a secret's beginning at the end of a reading. An escape may have
+    /// been cut in the middle.
     fn begun(&self, text: &[u8]) -> Option<usize> {
         let whole = text.len();
         let ends = (0..=view::ESCAPE_BYTES_MAX.min(whole)).filter(|short| {

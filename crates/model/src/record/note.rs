@@ -24,7 +24,7 @@ const FORK: &str = "ringfence-fork ";
 /// Checks an Ed25519 signature: public key, message, signature.
 pub type CheckSignature<'a> = &'a dyn Fn(&[u8; 32], &[u8], &[u8]) -> bool;
 
-/// What a key signs.
+/// The kind of text a key signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKeyKind {
     /// The text of a note: the key of a log.
@@ -52,7 +52,7 @@ pub struct NoteKey {
     public: [u8; 32],
 }
 
-/// A text is not what it should be.
+/// A text does not have its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoteFault {
     /// No verifier key.
@@ -83,7 +83,7 @@ impl NoteKey {
         &self.name
     }
 
-    /// What it signs.
+    /// The kind of text it signs.
     #[must_use]
     pub fn kind(&self) -> NoteKeyKind {
         self.kind
@@ -137,7 +137,7 @@ impl NoteKey {
     }
 }
 
-/// What a witness signs: when it saw a text, in seconds since 1970, and the text.
+/// The text a witness signs: when it saw a text, in seconds since 1970, and the text.
 #[must_use]
 pub fn cosigned(seconds: u64, text: &str) -> String {
     format!("cosignature/v1\ntime {seconds}\n{text}")
@@ -259,7 +259,7 @@ impl SignedNote {
         SignedNote { text, signatures }
     }
 
-    /// What is signed, with its last line feed.
+    /// The signed text, with its last line feed.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -316,7 +316,7 @@ impl FromStr for SignedNote {
     }
 }
 
-/// What a checkpoint says: the records of a log up to a size have this hash.
+/// A checkpoint: the records of a log up to a size have this hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeHead {
     /// The name of the log.

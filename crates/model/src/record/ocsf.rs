@@ -1,6 +1,6 @@
-//! The audit in the words of the Open Cybersecurity Schema Framework (OCSF), for systems
-//! that collect security events: a call is *API Activity*, a notice is *Entity
-//! Management*. What the schema has no word for stands in `unmapped`.
+//! The audit in the words of the Open Cybersecurity Schema Framework (OCSF), for
+//! systems that collect security events: a call is *API Activity*, a notice is *Entity
+//! Management*. Fields that the schema lacks are in `unmapped`.
 
 use std::collections::HashMap;
 
@@ -158,8 +158,8 @@ fn severity(status: Status, risk: Option<&str>) -> u8 {
     by_risk.max(by_status)
 }
 
-/// What an act does to what it is about: create, update, delete or something else. By its
-/// last word, so that acts which are added later have a place.
+/// The activity of an act: create, update, delete or other. By its last word, so that
+/// acts which are added later have a place.
 fn activity(act: Act) -> (u32, &'static str) {
     let word = act.word();
     let (_, word) = word.rsplit_once('.').unwrap_or(("", word));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_no_event() {
+    fn only_records_become_events() {
         let mut events = OcsfEvents::new("1");
         let broken = record(1, RecordKind::Notice, "{}".to_owned());
         assert_eq!(events.step(&broken), None);

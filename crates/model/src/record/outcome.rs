@@ -13,23 +13,23 @@ pub struct Outcome {
     pub call_id: String,
     /// How it ended.
     pub status: Status,
-    /// What the code returned; absent for `undefined` and when it did not return.
+    /// The returned value; absent for `undefined` and when the code did not return.
     pub value: Option<Value>,
-    /// What an MCP server gave back, as it is passed on to MCP clients.
+    /// The result of an MCP server, as it is passed on to MCP clients.
     pub relayed: Option<RelayedResult>,
     /// Why it did not get there.
     pub error: Option<CallError>,
-    /// What the code wrote, in order.
+    /// Console lines, in order.
     pub console: Vec<ConsoleLine>,
-    /// What the caller must know besides: a person changed its arguments.
+    /// Notes for the caller, for example that a person changed its arguments.
     pub notes: Vec<String>,
-    /// What the run used of its limits, where code ran in the sandbox.
+    /// The resources used, if code ran in the sandbox.
     pub usage: Option<CallUsage>,
     /// From asking to answering, in microseconds.
     pub elapsed_us: u64,
 }
 
-/// What a run used of its limits.
+/// The resources a run used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallUsage {
     /// Statements, as the policy counts them.
@@ -44,7 +44,7 @@ pub struct CallUsage {
     pub host_calls: u32,
 }
 
-/// What an MCP server gave back: content of any type, which a value alone cannot say.
+/// The result of an MCP server: content of any type, which a single value cannot hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayedResult {
     /// The content blocks, as the protocol writes them.

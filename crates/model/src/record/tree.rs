@@ -1,6 +1,6 @@
-//! The Merkle tree over a log, by RFC 6962: one hash stands for all records up to a
-//! size, and a short proof shows that a record is among them, or that a longer log
-//! begins with them.
+//! The Merkle tree over a log, by RFC 6962: one hash covers all records up to a size,
+//! and a short proof shows that a record is among them, or that a longer log begins
+//! with them.
 //!
 //! The tree does not know where hashes are kept. Proofs ask for the hashes of complete
 //! subtrees, which never change once they are there.
@@ -127,7 +127,7 @@ impl Frontier {
         u32::try_from(self.hashes.len()).is_ok_and(|count| count == self.size.count_ones())
     }
 
-    /// How many leaves it stands for.
+    /// How many leaves it covers.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size

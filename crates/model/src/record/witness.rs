@@ -9,7 +9,7 @@ use crate::limits;
 use crate::record::note::{CheckSignature, NoteKey, SignedNote, TreeHead};
 use crate::record::tree::{TreeHash, shows_consistency};
 
-/// What a log asks a witness: to cosign a head that extends one of `old` records.
+/// The request of a log to a witness: cosign a head that extends one of `old` records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WitnessRequest {
     /// The records the witness is thought to have seen.
@@ -35,7 +35,7 @@ pub enum WitnessRefusal {
     /// The witness saw another number of records.
     #[error("this witness saw {0} records")]
     Conflict(u64),
-    /// The log does not begin with what the witness saw.
+    /// The log does not extend the head the witness saw.
     #[error("the log does not begin with what this witness saw")]
     Fork,
 }

@@ -88,7 +88,7 @@ proptest! {
     /// The text is whole, or it is as long as it may be, keeps both ends, and says
     /// exactly how much is missing, which is more than saying so takes.
     #[test]
-    fn a_cut_hides_more_than_it_takes(text in "[a-z]{0,300}", chars_max in 1_usize..320) {
+    fn elision_keeps_to_its_bound(text in "[a-z]{0,300}", chars_max in 1_usize..320) {
         let shown = elided(&text, chars_max);
         let count = shown.chars().count();
         prop_assert!(count <= chars_max);
@@ -128,7 +128,7 @@ proptest! {
 
     /// Once shown, it stays so, and JSON stays JSON.
     #[test]
-    fn whatever_comes_nothing_stays_hidden(text in any::<String>()) {
+    fn no_hidden_character_stays_hidden(text in any::<String>()) {
         let shown = one_line(&text);
         prop_assert!(!shown.chars().any(is_hidden));
         prop_assert_eq!(one_line(&shown), shown.clone());

@@ -3,7 +3,7 @@
 //! A case is a folder: `ringfence.toml`, and either `calls.toml` (with
 //! `tools.json` beside it or the one all cases share) or nothing, when the file is
 //! one that must be refused. `expect.txt` has a line for each call or fault;
-//! `UPDATE_CASES=1` writes it, for somebody to read.
+//! `UPDATE_CASES=1` writes it, for review.
 
 use std::fmt::Write as _;
 use std::fs;

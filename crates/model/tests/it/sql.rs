@@ -52,7 +52,7 @@ fn every_statement_is_taken_for_what_the_table_says() {
 }
 
 #[test]
-fn what_is_not_one_statement_counts_as_the_worst() {
+fn unparsed_sql_counts_as_the_worst() {
     for text in [
         "",
         "  -- nothing",

@@ -153,7 +153,7 @@ proptest! {
 
     /// Whatever is added, a decision only gets stricter.
     #[test]
-    fn another_part_never_widens(
+    fn another_rule_never_weakens_a_decision(
         parts in proptest::collection::vec(part(), 1..5),
         name in proptest::sample::select(TOOLS.to_vec()),
         amount in proptest::option::of(0..5_i64),

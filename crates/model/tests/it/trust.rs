@@ -207,7 +207,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
-    fn milestones_are_what_they_are_on_paper(
+    fn milestones_agree_with_a_naive_computation(
         level in prop::sample::select(vec![
             AccessLevel::Sandboxed, AccessLevel::Restricted, AccessLevel::Standard,
         ]),
@@ -251,7 +251,7 @@ proptest! {
 /// A deed: its day, its tool, its badge, and whether it was done, failed or denied.
 type LevelInput = (i64, u8, usize, u8);
 
-/// The weighted score as one would reckon it on paper, and what follows from it.
+/// The weighted score, computed naively, and the level that follows.
 /// Nothing where the score is so near a threshold that rounding decides.
 fn weighted_on_paper(
     level: AccessLevel,
@@ -310,7 +310,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
     #[test]
-    fn weights_are_what_they_are_on_paper(
+    fn weights_agree_with_a_naive_computation(
         level in prop::sample::select(vec![
             AccessLevel::Sandboxed, AccessLevel::Restricted, AccessLevel::Standard,
         ]),
@@ -345,7 +345,7 @@ proptest! {
 
     /// A category's track is the same track as if there were no other tools.
     #[test]
-    fn a_category_stands_by_itself(
+    fn categories_have_separate_tracks(
         good in prop::collection::vec((0_i64..40, 0_u8..3, 0_usize..2), 0..40),
         now in 0_i64..60,
     ) {

@@ -244,7 +244,7 @@ fn badge(world: &World) -> usize {
     network.max(if world.tool.write { 4 } else { 0 })
 }
 
-/// Yes, no, or nobody can tell.
+/// Yes, no, or unknown.
 fn holds(when: When, amount: Option<&Value>) -> Option<bool> {
     match (when, amount) {
         (When::Given, amount) => Some(amount.is_some()),
@@ -503,7 +503,7 @@ proptest! {
     /// without one, never lets more through. A rule that asks may turn a caller's
     /// no into nothing else.
     #[test]
-    fn a_layer_only_narrows(world in worlds()) {
+    fn a_layer_never_weakens_a_decision(world in worlds()) {
         let strength = |world: &World| decide(world, None).map_or(3, |one| one.effect as usize);
         let bare = World { level: None, autonomy: None, deny: None, ..world.clone() };
         let layers = [

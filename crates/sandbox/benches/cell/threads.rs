@@ -71,7 +71,7 @@ fn through_thread(cells: &Cells, body: &str) {
     assert!(guest.join().is_ok());
 }
 
-/// One guest on this thread, to its end or until nobody answers any more.
+/// One guest on this thread, to its end or until its host stops answering.
 fn serve(cells: &Cells, job: Job, ask: &Sender<HostRequest>, given: &Receiver<Answer>) {
     let mut cell = cells.start(CallId(1), job);
     let mut out = Vec::new();

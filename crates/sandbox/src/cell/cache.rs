@@ -28,7 +28,7 @@ impl CacheKey {
     }
 }
 
-/// Bounded by entries and bytes; the one unused for longest goes first.
+/// Bounded by entries and bytes; the least recently used entry is dropped first.
 pub(super) struct Cache {
     entries: HashMap<CacheKey, Entry>,
     /// Bodies that came once.
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_comes_again_is_kept() {
+    fn only_repeated_bodies_are_cached() {
         let mut cache = Cache::new(1 << 20);
         let (one, other) = (CacheKey::of(b"one"), CacheKey::of(b"other"));
         assert!(!cache.comes_again(one));

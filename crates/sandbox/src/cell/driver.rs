@@ -29,7 +29,7 @@ pub(super) struct Finished {
     pub(super) stopped_at: Option<StopPlace>,
 }
 
-/// What `run` and `deliver` return, as in guest/shim.c.
+/// The status that `run` and `deliver` return, as in guest/shim.c.
 enum Status {
     Value,
     Undefined,
@@ -116,7 +116,8 @@ pub(super) struct Guest {
     pub(super) memory: Memory,
 }
 
-/// A run, as far as it goes. The guest is left in `kept`, for what can still be read.
+/// A run, as far as it goes. The guest is left in `kept`, so that its mailbox can still
+/// be read.
 pub(super) async fn attempt(
     wall: &Wall,
     job: &Job,

@@ -1,5 +1,5 @@
-//! What passes between a cell and the run inside it: requests and lines out, answers
-//! and cancellation in, and the budgets that are counted in time.
+//! The exchange between a cell and the run inside it: requests and lines out, answers
+//! and cancellation in, and the time budgets.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -42,7 +42,7 @@ impl std::error::Error for Stop {}
 /// A host call on its way.
 enum Outstanding {
     Asked,
-    /// The how manieth answer it is.
+    /// The answer, with its sequence number.
     Answered(u64, HostAnswer),
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Exchange {
     answers: u64,
     console_lines: u32,
     console_bytes: u64,
-    /// What the next step hands on.
+    /// Messages that the next step hands on.
     pub(super) out: Vec<Up>,
 }
 
@@ -115,8 +115,7 @@ impl Exchange {
         self.cancelled = true;
     }
 
-    /// Milliseconds since the run began. No finer, for fear of what a fine clock
-    /// can measure.
+    /// Milliseconds since the run began. Not finer: a fine clock allows timing attacks.
     pub(super) fn elapsed_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -155,7 +154,7 @@ impl Exchange {
         Ok(UpdateDeadline::Continue(1))
     }
 
-    /// What stops a run whether it computes or waits.
+    /// Checks the bounds that stop a run whether it computes or waits.
     pub(super) fn check(&self) -> Result<(), Stop> {
         if self.cancelled {
             return Err(Stop::Cancelled);
@@ -194,7 +193,7 @@ impl Exchange {
         operation: String,
         payload: Payload,
     ) -> Result<(), Stop> {
-        // Again, because text that was not UTF-8 has grown on its way in.
+        // Checked again: replacing invalid UTF-8 made the text longer.
         let size = payload.json.len() as u64 + payload.bytes.len() as u64;
         self.check_payload(size, operation.len())?;
         if self.host_calls >= self.limits.host_calls_max {
@@ -248,8 +247,8 @@ impl Exchange {
         }
     }
 
-    /// Waits for the answer to any call. The answer that came first goes first: what a
-    /// script does next follows from the order of its answers, and from nothing else.
+    /// Waits for the answer to any call. The answer that came first goes first: the
+    /// order of answers alone decides what a script does next, so a replay repeats it.
     pub(super) fn poll_any(&mut self) -> Poll<Result<(HostCallId, HostAnswer), Stop>> {
         let came = |(id, state): (&HostCallId, &Outstanding)| match state {
             Outstanding::Asked => None,

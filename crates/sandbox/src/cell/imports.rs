@@ -1,5 +1,5 @@
-//! What the guest may ask of its host: six functions of ours, a coarse clock, and
-//! stubs for the C library that answer "not supported". There is nothing else.
+//! The imports of the guest: six functions of ours, a coarse clock, and stubs for the C
+//! library that answer "not supported". There is nothing else.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ const HOST: &str = "host";
 const ERRNO_NOSYS: u32 = 52;
 const ERRNO_FAULT: u32 = 21;
 
-/// What belongs to one run, on the host's side of its store.
+/// The host's state of one run, in its store.
 pub(super) struct StoreState {
     /// Absent only while the guest is loaded, when nothing may be asked.
     pub(super) run: Option<RunContext>,
@@ -208,7 +208,7 @@ struct Request {
 }
 
 fn ask(caller: &mut Caller<'_, StoreState>, kind: HostCallKind, request: &Request) -> Result<()> {
-    // Before anything is copied: the lengths are the guest's word.
+    // Before anything is copied: the guest claims these lengths.
     let size = u64::from(request.json.1) + u64::from(request.bytes.1);
     lock(&run(caller)?.exchange).check_payload(size, request.operation.1 as usize)?;
     let memory = memory(caller)?;

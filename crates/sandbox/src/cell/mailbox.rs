@@ -1,14 +1,14 @@
 //! The guest's mailbox: a struct in its memory that both sides read and write between
-//! calls. The offsets are those of `struct mailbox` in guest/shim.c. What is read here
-//! was written by the guest and is believed no further than its bounds.
+//! calls. The offsets are those of `struct mailbox` in guest/shim.c. The guest wrote
+//! what is read here, so it is trusted only within its bounds.
 
 use crate::job::{
     Ended, HostAnswer, Job, NOTES_BYTES_MAX, REJECTIONS_TOLD_MAX, Rejections, StopPlace, Thrown,
 };
 
-/// What stands before the body. The author's lines begin after it, at 1.
+/// The text before the body. The author's lines begin after it, at 1.
 const HEAD: &str = "(async function () {\n";
-/// What stands after it: on a line of its own, because the body may end in a comment.
+/// The text after it, on a line of its own, because the body may end in a comment.
 const TAIL: &str = "\n})";
 
 /// The most of an error's message that is passed on.
@@ -100,7 +100,7 @@ fn word(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// What the guest left in its mailbox.
+/// The guest's fields of the mailbox.
 pub(super) struct GuestEnd<'a> {
     memory: &'a [u8],
     fields: &'a [u8],
@@ -126,7 +126,7 @@ impl<'a> GuestEnd<'a> {
         Some(granted.saturating_sub(u64::from(left.max(0).unsigned_abs())))
     }
 
-    /// What it wants to be known beside its result.
+    /// Its notes beside the result.
     pub(super) fn notes(&self) -> Option<String> {
         Some(cut(self.text(52)?, NOTES_BYTES_MAX))
     }
@@ -223,8 +223,8 @@ fn cut(bytes: &[u8], bytes_max: usize) -> String {
     text.get(..end).unwrap_or_default().to_owned()
 }
 
-/// A position inside the body. What is found wrong after its last line, such as a
-/// missing brace, is shown at its end; the wrapper is not the author's.
+/// A position inside the body. An error after its last line, such as a missing brace,
+/// is shown at its end; the wrapper is not the author's.
 fn position(body: &str, line: u32, column: u32) -> (u32, u32) {
     let last = body.split('\n').next_back().unwrap_or_default();
     let lines = word(body.matches('\n').count()).saturating_add(1);

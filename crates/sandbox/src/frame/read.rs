@@ -10,7 +10,7 @@ use crate::walls::{Layer, LayerStatus, Walls};
 
 use super::{FrameError, GUEST_KEY_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION};
 
-/// What is left of a body.
+/// The unread rest of a body.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }

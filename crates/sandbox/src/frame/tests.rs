@@ -200,12 +200,12 @@ fn body<T>(value: &T, encode: fn(&T, &mut Vec<u8>) -> Result<(), FrameError>) ->
 
 proptest! {
     #[test]
-    fn what_goes_down_arrives(down in down()) {
+    fn parent_frames_round_trip(down in down()) {
         prop_assert_eq!(decode_down(&body(&down, encode_down)), Ok(down));
     }
 
     #[test]
-    fn what_goes_up_arrives(up in up()) {
+    fn worker_frames_round_trip(up in up()) {
         prop_assert_eq!(decode_up(&body(&up, encode_up)), Ok(up));
     }
 

@@ -11,7 +11,7 @@ use super::FinishedRun;
 use super::checker::{CallChecker, Verdict};
 use super::error::{RunError, Violation};
 
-/// What happened to a call.
+/// An event of a call.
 #[derive(Debug)]
 pub(super) enum Event {
     Asked(HostRequest),
@@ -30,11 +30,11 @@ struct State {
     asked: VecDeque<HostRequest>,
     ended: Option<Result<FinishedRun, RunError>>,
     waker: Option<Waker>,
-    /// No task waits any more: what still comes is checked and dropped.
+    /// No task waits any more: later messages are checked and dropped.
     abandoned: bool,
 }
 
-/// What the worker's last word means for the worker.
+/// What the last message means for the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aftermath {
     Sound,
@@ -102,7 +102,7 @@ impl Call {
         self.state().checker.cancel();
     }
 
-    /// No task waits any more. The answer is what was said so far.
+    /// Marks that no task waits any more. Returns the console lines so far.
     pub(super) fn abandon(&self) -> Vec<GuestLine> {
         let mut state = self.state();
         state.abandoned = true;
@@ -115,8 +115,8 @@ impl Call {
         }
     }
 
-    /// The end goes before requests that came ahead of it: their answers would
-    /// reach no one.
+    /// The end goes before requests that came ahead of it: their answers are not
+    /// needed.
     pub(super) fn poll_event(&self, context: &mut Context<'_>) -> Poll<Event> {
         let mut state = self.state();
         if let Some(ended) = state.ended.take() {

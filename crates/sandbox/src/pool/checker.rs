@@ -1,4 +1,4 @@
-//! Checks every word of a worker about one call against what the job allows.
+//! Checks every message of a worker about one call against the limits of the job.
 //!
 //! The worker is taken to be hostile: it runs other people's code. Its own
 //! bounds keep honest workers well inside these, so one step outside them is
@@ -44,7 +44,7 @@ pub(super) struct CallChecker {
     cancelled: bool,
 }
 
-/// The last word, once it is believed.
+/// The report, once it is checked.
 #[derive(Debug)]
 pub(super) enum Verdict {
     Ended(FinishedRun),
@@ -84,7 +84,7 @@ impl CallChecker {
         Ok(())
     }
 
-    /// Every line so far. They stay, because they count.
+    /// Every line so far. They are kept to count them.
     pub(super) fn said(&self) -> &[GuestLine] {
         &self.console
     }
@@ -131,7 +131,7 @@ impl CallChecker {
             return Err(Violation::ResultSize);
         }
         check_rejections(&report.rejections.told)?;
-        // What the parent knows itself it does not take from the worker.
+        // The parent uses its own values where it has them, not the worker's.
         report.usage.host_calls = self.host_calls;
         let wall_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         report.usage.wall_us = report.usage.wall_us.min(wall_us);
@@ -186,8 +186,8 @@ fn check_rejections(told: &[Thrown]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Hears any bytes at all as a worker's words about one call. Panics on a broken promise:
-/// what is believed is within the job's limits. For fuzzing and its seeds.
+/// Reads any bytes as a worker's messages about one call. Panics if an accepted message
+/// is outside the job's limits. For fuzzing and its seeds.
 #[expect(clippy::panic, reason = "a fuzz target reports by panicking")]
 pub(super) fn fuzz(data: &[u8]) {
     let limits = JobLimits {

@@ -1,4 +1,4 @@
-//! What can go wrong on the parent's side, with stable codes.
+//! Errors of the parent's side, with stable codes.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::walls::Layer;
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
     /// The thread that starts workers and waits for their end could not be started.
-    #[error("could not start the thread that minds the workers")]
+    #[error("could not start the thread that spawns workers")]
     Thread(#[source] io::Error),
     /// A setting has no meaning.
     #[error("the setting `{0}` must be at least 1")]
@@ -31,8 +31,8 @@ pub enum StartError {
     /// It took too long.
     #[error("the worker was not ready in time")]
     Late,
-    /// Its first words were not a hello.
-    #[error("the worker's first words are not understood: {0}")]
+    /// Its first message was not a hello.
+    #[error("the worker's first message cannot be read: {0}")]
     Hello(FrameError),
     /// It runs another guest than the parent was built with.
     #[error("the worker runs another guest, `{0}`")]
@@ -70,14 +70,14 @@ pub enum RunError {
     /// The job does not fit into a frame.
     #[error("the job is too large for the sandbox")]
     TooLarge,
-    /// The worker ended under the call.
+    /// The worker ended during the call.
     #[error("the sandbox worker ended")]
     Lost,
     /// The worker did not end the call by its deadline and was killed.
     #[error("the sandbox worker did not answer in time")]
     Hung,
     /// The worker broke the protocol about this call and was killed.
-    #[error("the sandbox worker is in doubt: {0}")]
+    #[error("the sandbox worker broke its protocol: {0}")]
     InDoubt(Violation),
     /// The sandbox failed in a way that no limit explains; the worker was killed.
     /// The text is for the operator only.
@@ -94,9 +94,9 @@ impl RunError {
         self.reason().code()
     }
 
-    /// Whether the same call may succeed if it is made again. What its host
-    /// calls have done by then is done. A call after which the worker is in
-    /// doubt is not to be repeated: the script may have been the cause.
+    /// Whether the same call may succeed if it is made again. Effects of its host calls
+    /// stay. A call after which the worker is not trusted must not be repeated: the
+    /// script may have been the cause.
     pub fn retryable(&self) -> bool {
         match self {
             RunError::Busy | RunError::Waited | RunError::Lost | RunError::Hung => true,
@@ -107,14 +107,14 @@ impl RunError {
     }
 }
 
-/// What a worker said that no worker of ours says.
+/// A violation of the protocol by a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// Not a frame.
     #[error("{0}")]
     Frame(FrameError),
     /// About a call that is not, or no longer, running.
-    #[error("it spoke about a call that is not running")]
+    #[error("it sent a message about a call that is not running")]
     UnknownCall,
     /// More console lines, or bytes of them, than the job allows.
     #[error("it sent more console output than allowed")]

@@ -90,7 +90,7 @@ impl<'de> Visitor<'de> for Level {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let inner = self.down()?;
-        // A key is a string; what is asked of it is only that it decodes.
+        // A key is a string; it only has to decode.
         while map.next_key_seed(inner)?.is_some() {
             map.next_value_seed(inner)?;
         }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_json_is_refused() {
+    fn almost_json_is_refused() {
         for json in [
             "",
             "undefined",

@@ -63,11 +63,11 @@ pub(super) struct Link {
 struct Out {
     bytes: Vec<u8>,
     sent: usize,
-    /// Who waits for room.
+    /// Tasks that wait for room.
     waiting: Vec<Waker>,
 }
 
-/// What hearing a worker came to.
+/// The kind of a message that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// A call is over; the roster wants to know.
@@ -92,8 +92,8 @@ impl Link {
         }
     }
 
-    /// Sends a job. From here on the call is in the worker's hands, and ends by
-    /// the worker's word or with the worker.
+    /// Sends a job. From here on the call ends by the worker's report or with the
+    /// worker.
     pub(super) fn start(&self, job: Job) -> Result<(CallId, Arc<Call>), RunError> {
         let id = CallId(self.call_next.fetch_add(1, Ordering::Relaxed));
         let checker = CallChecker::new(job.limits.clone(), Instant::now());
@@ -102,7 +102,7 @@ impl Link {
             .fetch_max(longest_body(&job.limits), Ordering::Relaxed);
         {
             let mut calls = lock(&self.calls);
-            // Under the lock, because the last breath of a worker empties the map under it.
+            // Under the lock, because the end of a worker empties the map under it.
             if self.doomed().is_some() {
                 return Err(RunError::Lost);
             }
@@ -183,8 +183,8 @@ impl Link {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether a job or an answer may be sent now. A doomed worker has room: what
-    /// is sent goes nowhere, and the caller learns of it from its call.
+    /// Whether a job or an answer may be sent now. A doomed worker always has room:
+    /// messages to it are lost, and its calls fail.
     pub(super) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
         let mut out = lock(&self.out);
         if out.bytes.len() - out.sent < OUT_BYTES_HIGH || self.doomed().is_some() {
@@ -214,7 +214,7 @@ impl Link {
         Ok(())
     }
 
-    /// Writes what the pipe takes. A broken pipe is the hearing task's to find.
+    /// Writes as much as the pipe accepts. The reading task notices a broken pipe.
     fn flush(&self, out: &mut Out) {
         while let Some(rest) = out.bytes.get(out.sent..).filter(|rest| !rest.is_empty()) {
             match self.pipe.send(rest) {
@@ -252,7 +252,7 @@ impl Link {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Hears the worker until it speaks about the end of calls, or must be looked at.
+    /// Reads messages until calls end, or the worker needs attention.
     pub(super) async fn hear(&self, buffer: &mut FrameBuffer) -> Result<u32, Loss> {
         if let Some(loss) = self.doomed() {
             return Err(loss);
@@ -347,8 +347,8 @@ impl Pipe {
             let most = room.len();
             match rustix::net::recv(&self.fd, room, RecvFlags::DONTWAIT) {
                 Ok((_, count)) => {
-                    // Less than there was room for: the pipe is empty now, and
-                    // what comes next will say so.
+                    // Less than there was room for: the pipe is empty now, and the next
+                    // bytes will wake us.
                     if count < most {
                         ready.clear_ready();
                     }

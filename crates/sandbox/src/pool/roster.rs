@@ -1,4 +1,4 @@
-//! Who may run where: the workers there are, and who waits for one.
+//! Assigns calls to workers: the workers, their places, and the queue.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -42,7 +42,7 @@ struct Entry {
     live: u32,
     /// Places ever given.
     given: u32,
-    /// Whose worker it is, when callers are kept apart.
+    /// The caller it belongs to, when callers are kept apart.
     owner: Option<Arc<str>>,
 }
 
@@ -130,7 +130,7 @@ impl Roster {
         self.serve_queue();
     }
 
-    /// A worker is gone, with whatever places were taken in it.
+    /// Removes a worker with all its places.
     pub(super) fn leave(&self, id: WorkerId) {
         self.state().entries.retain(|entry| entry.link.id != id);
     }
@@ -139,7 +139,7 @@ impl Roster {
     pub(super) fn give_back(self: &Arc<Self>, id: WorkerId, count: u32) {
         {
             let mut state = self.state();
-            // A worker that has left took its places along.
+            // A removed worker has no places any more.
             let Some(entry) = state.entries.iter_mut().find(|entry| entry.link.id == id) else {
                 return;
             };
@@ -199,7 +199,7 @@ impl Roster {
             .collect()
     }
 
-    /// Gives out every place that someone waits for, first come first served.
+    /// Gives free places to waiting calls, first come first served.
     fn serve_queue(self: &Arc<Self>) {
         let mut given = Vec::new();
         {

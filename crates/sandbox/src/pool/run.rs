@@ -21,7 +21,7 @@ use super::link::{Link, Loss};
 use super::roster::WorkerSlot;
 use super::{FinishedRun, HostCalls, Shared};
 
-/// What a run's task is woken for.
+/// Why a run's task wakes.
 enum Turn {
     Worker(Event),
     Answer(HostCallId, HostAnswer),
@@ -79,7 +79,8 @@ pub(super) async fn run(
             }
             Turn::Answer(id, answer) => {
                 if answer_bytes(&answer) > payload_bytes_max {
-                    // The sandbox would breach on it; it need not be sent for that.
+                    // The sandbox would end with this breach anyway, so the answer is
+                    // not sent.
                     running.breach(Breach::PayloadBytes);
                     answers.clear();
                 } else {
@@ -108,7 +109,7 @@ fn answer_bytes(answer: &HostAnswer) -> usize {
     }
 }
 
-/// Lowers what no frame, or no reader of JSON, could carry.
+/// Lowers limits that no frame, or no JSON parser, could carry.
 fn fit_frames(limits: &mut JobLimits) {
     const TEXT_BYTES_MAX: u32 =
         FRAME_BYTES_MAX - FRAME_OVERHEAD_BYTES - THROWN_BYTES_MAX - REPORT_BYTES_MAX;
@@ -182,7 +183,7 @@ impl<'a> Running<'a> {
         Ok(run)
     }
 
-    /// Asks the worker to end the call, and the worker's life if it does not.
+    /// Asks the worker to end the call, and kills the worker if it does not.
     fn cancel(&self) {
         self.call.cancel();
         self.link.cancel(self.id);

@@ -1,4 +1,5 @@
-//! Keeps one place in the pool filled with a worker: starts it, reads what it says, and waits for its end.
+//! Keeps one place in the pool filled with a worker: starts it, reads its messages, and
+//! waits for its end.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -73,7 +74,7 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
         shared.roster.join(Arc::clone(&worker.link));
         match worker.hear(&shared, Until::Retiring).await {
             None => {
-                // Its calls go on beside the successor that is started now.
+                // Its calls continue while the successor starts.
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
                     let loss = worker.hear(&shared, Until::Idle).await;
@@ -120,8 +121,8 @@ impl Worker {
         }
     }
 
-    /// A worker that stays large is replaced. Every sandbox in it is bounded, so
-    /// this is about what builds up between them.
+    /// A worker that stays large is replaced. Every sandbox in it is bounded, so this
+    /// catches memory that builds up between them.
     fn look_at_memory(&mut self, shared: &Shared, ended: u32) {
         self.calls_since_look = self.calls_since_look.saturating_add(ended);
         if self.calls_since_look < CALLS_PER_LOOK {
@@ -174,8 +175,8 @@ async fn start(shared: &Arc<Shared>) -> Result<Worker, StartError> {
     let limit = Duration::from_millis(u64::from(shared.settings.start_ms_max));
     let hello = time::timeout(limit, first_words(&pipe, &mut buffer)).await;
     let hello = hello.map_err(|_| StartError::Late)??;
-    // A worker has nothing to say before its first job, and what has come along
-    // with the hello would wait in the buffer unheard.
+    // A worker has nothing to say before its first job, and bytes after the hello would
+    // stay unread in the buffer.
     if buffer.pending_bytes() > 0 {
         return Err(StartError::Hello(FrameError::Trailing));
     }
@@ -232,8 +233,7 @@ fn check(shared: &Shared, pid: u32, hello: &Hello) -> Result<(), StartError> {
     }
 }
 
-/// Compares the worker's word with what the kernel says about it, where the
-/// kernel lets a parent look.
+/// Compares the worker's report with the kernel's view of it, where a parent may look.
 fn look_from_outside(pid: u32, walls: &mut Walls, required: &BTreeSet<Layer>) {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
         return;

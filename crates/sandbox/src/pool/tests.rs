@@ -160,7 +160,7 @@ fn results_are_checked() {
 }
 
 #[test]
-fn what_the_parent_knows_is_not_taken_from_the_worker() {
+fn the_parent_uses_its_own_values() {
     let mut called = checker();
     assert_eq!(called.host(&request(1, 0)), Ok(()));
     match end(&mut called, Ended::Value("[[1]]".to_owned())) {
@@ -244,7 +244,7 @@ fn fuzz_seeds_pass() {
 
 proptest! {
     #[test]
-    fn changed_words_are_believed_within_bounds(
+    fn changed_messages_stay_within_the_limits(
         order in vec(0_usize..16, 1..6),
         changes in vec((any::<usize>(), any::<u8>()), 0..4),
     ) {

@@ -1,6 +1,6 @@
-//! What native code would try after breaking out of wall one. For tests: each
-//! attempt is one system call, made for real, with arguments that would do no
-//! harm if it went through.
+//! System calls that native code would try after breaking out of wall one. For tests:
+//! each attempt is one system call, made for real, with arguments that would do no harm
+//! if it went through.
 
 use std::io;
 use std::ptr;

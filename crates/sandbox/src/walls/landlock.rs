@@ -18,7 +18,7 @@ pub(super) const NETWORK_ABI: u8 = 4;
 /// The first version that knows of signals and abstract sockets.
 pub(super) const SCOPES_ABI: u8 = 6;
 
-/// Everything this version can deny is denied; an older kernel denies what it
+/// Everything this version can deny is denied; an older kernel denies the part it
 /// knows. Nothing is ever allowed, so a newer version here can only narrow.
 const DENIED: ABI = ABI::V9;
 

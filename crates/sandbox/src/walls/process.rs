@@ -9,8 +9,8 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::{Layer, Walls};
 
-/// The worker's end of the pipe. Nought, so that a limit of one descriptor
-/// leaves no number free.
+/// The worker's end of the pipe. Zero, so that a limit of one descriptor leaves no
+/// number free.
 pub(super) const PIPE_FD: RawFd = 0;
 
 /// Proof that [`enter`] has run, and what it found.
@@ -75,7 +75,7 @@ pub fn renounce_privileges() -> Result<(), String> {
     rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
     match rustix::thread::no_new_privs() {
         Ok(true) => Ok(()),
-        Ok(false) => Err("the kernel did not take it".to_owned()),
+        Ok(false) => Err("the kernel did not accept it".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -183,7 +183,7 @@ pub(super) fn only_known_descriptors() -> Result<(), String> {
 }
 
 fn cannot_look(error: &io::Error) -> String {
-    format!("could not look at the open descriptors: {error}")
+    format!("could not list the open descriptors: {error}")
 }
 
 /// Whether this is the only thread: Landlock would not bind another.
@@ -229,7 +229,7 @@ pub(super) fn forbid_dumping() -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     match rustix::process::dumpable_behavior() {
         Ok(DumpableBehavior::NotDumpable) => Ok(()),
-        Ok(_) => Err("the kernel did not take it".to_owned()),
+        Ok(_) => Err("the kernel did not accept it".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -127,8 +127,8 @@ pub fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes standard input nothing: what stood there may be a socket that a copy of this
-/// process must not have.
+/// Replaces standard input by nothing: it may be a socket that a copy of this process
+/// must not have.
 pub fn close_standard_input() -> io::Result<()> {
     let nothing = fs::File::open("/dev/null")?;
     #[expect(

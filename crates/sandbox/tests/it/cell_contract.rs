@@ -345,7 +345,7 @@ fn check_notes(job: Job, expected: &str, notes: &str) {
     assert_eq!(report.notes, notes, "{body}");
 }
 
-/// The commonest slip: a call that nobody waited for.
+/// The commonest slip: a call without `await`.
 #[test]
 fn a_promise_is_no_result() {
     check(
@@ -413,7 +413,7 @@ fn a_script_is_told_what_its_result_lacks() {
 }
 
 #[test]
-fn half_a_character_is_told_of() {
+fn lone_surrogates_are_reported() {
     check_notes(
         job(r"return { a: ['fine', '\ud800x', '\udc00'] }"),
         "value {\"a\":[\"fine\",\"\u{FFFD}x\",\"\u{FFFD}\"]}",

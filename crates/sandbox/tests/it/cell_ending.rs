@@ -73,7 +73,7 @@ fn a_promise_of_the_scripts_own_is_told() {
 }
 
 #[test]
-fn a_rejection_that_is_handled_is_no_news() {
+fn handled_rejections_are_not_reported() {
     for body in [
         "try { await probe.queued('fail') } catch {}",
         "await probe.queued('fail').catch(() => 1)",
@@ -155,7 +155,7 @@ fn telling_of_a_rejection_runs_no_code() {
 }
 
 #[test]
-fn what_is_thrown_and_is_no_error_shows_its_contents() {
+fn thrown_values_show_their_contents() {
     for (thrown, said) in [
         (
             "{ code: 'LIMIT', detail: { most: 5 } }",
@@ -326,10 +326,7 @@ fn a_tool_is_told_in_one_line_each() {
     );
     let many = run(job("for (let i = 0; i < 20; i++) Promise.reject(i)")).report;
     let last = many.remarks().pop().unwrap();
-    assert_eq!(
-        last,
-        "rejected promises that nothing handled, besides these: 12"
-    );
+    assert_eq!(last, "more rejected promises that nothing handled: 12");
     let words = |body: &str| {
         let mut job = job(body);
         job.limits.work_max = 3_000_000;

@@ -103,7 +103,7 @@ fn a_marker_in_raw_memory_would_be_found() {
 }
 
 #[test]
-fn sandboxes_alive_at_once_do_not_meet() {
+fn concurrent_sandboxes_are_isolated() {
     let one = run(job(
         "globalThis.shared = 1; Symbol.for('x').toString(); return typeof other",
     ));

@@ -79,7 +79,7 @@ const ABSENT: &[&str] = &[
 ];
 
 #[test]
-fn what_is_promised_is_there() {
+fn documented_globals_exist() {
     let missing: Vec<_> = PRESENT
         .iter()
         .map(|probe| (probe, ended(&format!("return {probe}"))))
@@ -89,7 +89,7 @@ fn what_is_promised_is_there() {
 }
 
 #[test]
-fn what_is_not_promised_is_not_there() {
+fn undocumented_globals_do_not_exist() {
     for name in ABSENT {
         check(&format!("return typeof {name}"), r#"value "undefined""#);
     }

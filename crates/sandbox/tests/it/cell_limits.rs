@@ -174,7 +174,7 @@ fn an_endless_loop_ends_within_five_percent() {
 }
 
 #[test]
-fn processor_time_stands_still_while_a_call_is_awaited() {
+fn processor_time_is_not_counted_while_a_call_is_awaited() {
     for body in [
         "await probe.queued('slow'); return 1",
         "probe.direct('slow'); return 1",
@@ -192,7 +192,7 @@ fn processor_time_stands_still_while_a_call_is_awaited() {
             std::thread::yield_now();
             std::thread::park_timeout(Duration::from_millis(5));
         }
-        // Answers nobody waits for change nothing.
+        // Answers to no pending request change nothing.
         cell.answer(HostCallId(99), HostAnswer::Value(Payload::default()));
         cell.answer(
             request.id,

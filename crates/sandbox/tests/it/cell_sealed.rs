@@ -1,4 +1,4 @@
-//! What is in the snapshot lives for ever and is not counted (guest/heap.h). A script
+//! Objects of the image are never freed and not counted (guest/heap.h). A script
 //! must not notice: not by changing it, not by dropping it, not when memory is collected.
 
 use sandbox::job::Ended;
@@ -17,7 +17,7 @@ fn check(body: &str, expected: &str) {
 }
 
 #[test]
-fn what_only_builtins_refer_to_survives_collections() {
+fn values_held_by_builtins_survive_collections() {
     check(
         "globalThis.kept = { list: [1, { deep: 'down' }] };
          console.kept = { me: null }; console.kept.me = console.kept;
@@ -91,7 +91,7 @@ fn texts_of_the_snapshot_are_never_changed_in_place() {
 
 #[test]
 fn tables_of_the_snapshot_grow() {
-    // Past the room left for names and shapes, so that both tables are made anew.
+    // Past the room left for names and shapes, so that both tables are rebuilt.
     check(
         "const all = {}; let shapes = 0;
          for (let i = 0; i < 5000; i++) { all['name' + i] = i; const o = {}; o['own' + i] = i; o.second = 2; shapes += Object.keys(o).length }

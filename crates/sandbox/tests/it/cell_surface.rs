@@ -1,7 +1,7 @@
 //! Everything a script can reach, by name: `cases/surface`. A walk through the real
 //! sandbox lists each object and function with its path, what it is and whether it can
-//! be changed. A list that grows or changes fails, so that nobody opens a way by
-//! accident; `UPDATE_CASES=1` writes it anew, to be read.
+//! be changed. A list that grows or changes fails, so that no change opens a way by
+//! accident; `UPDATE_CASES=1` rewrites it, for review.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -119,13 +119,13 @@ fn console_that_is_not_allowed() {
 }
 
 #[test]
-fn words_about_other_calls() {
+fn messages_about_other_calls_kill_the_worker() {
     check("hello;start;other-call;hang", RunError::Lost);
 }
 
 /// Words before the first job, in one piece with the hello or after it.
 #[tokio::test]
-async fn words_before_the_first_job() {
+async fn messages_before_the_first_job_kill_the_worker() {
     for plan in [
         "hello;ended;start;hang",
         "hello;console;hang",
@@ -280,7 +280,7 @@ async fn a_deaf_worker_is_killed_at_the_deadline() {
     let began = Instant::now();
     let runs = (0..32).map(|_| pool.run("tester", big.clone(), &Echo));
     for outcome in futures_util::future::join_all(runs).await {
-        let error = outcome.expect_err("nobody answers");
+        let error = outcome.expect_err("no worker answers");
         assert!(error.retryable(), "{error}");
     }
     assert!(

@@ -496,7 +496,7 @@ async fn a_worker_dies_with_its_parent() {
     assert!(is_alive(worker));
     parent.kill().expect("it is there");
     parent.wait().expect("it ends");
-    // Nobody but the system's first process may be left to take note of it.
+    // Its parent may be gone; then only the system's first process can reap it.
     until(Duration::from_secs(5), || {
         !is_alive(worker) || is_zombie(worker)
     })

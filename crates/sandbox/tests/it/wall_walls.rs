@@ -157,7 +157,7 @@ async fn a_worker_holds_its_pipe_its_image_and_its_page_map() {
 }
 
 #[test]
-fn the_machine_is_asked_without_a_worker() {
+fn layers_are_reported_without_a_worker() {
     let offered = walls::walls();
     assert_eq!(offered.layers.len(), Layer::ALL.len());
     for layer in walls::expected() {

@@ -1,5 +1,5 @@
-//! What a server claims about a tool. Claims are forwarded and pinned, and never
-//! believed where they would lower a risk.
+//! A server's claims about a tool. They are forwarded and pinned, and never used to
+//! lower a risk.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ pub struct ToolAnnotations {
     pub read_only: Option<bool>,
     /// Destroys. Without the claim: true.
     pub destructive: Option<bool>,
-    /// Twice is as good as once. Without the claim: false.
+    /// Calling twice has the same effect as once. Without the claim: false.
     pub idempotent: Option<bool>,
     /// Reaches beyond its own world. Without the claim: true.
     pub open_world: Option<bool>,
@@ -23,7 +23,7 @@ pub struct ToolAnnotations {
 
 impl ToolAnnotations {
     /// Every hint: its name in MCP, what is claimed, and the answer that is the more
-    /// dangerous one. Without a claim the dangerous one holds, as MCP has it.
+    /// dangerous one. Without a claim the dangerous one applies, as MCP defines it.
     #[must_use]
     pub fn hints(&self) -> [(&'static str, Option<bool>, bool); 4] {
         [

@@ -1,5 +1,5 @@
-//! One spelling for a schema: the order of sets does not count. Only places that hold
-//! sets are touched; a value under `const`, `default`, `enum` or `examples` is data,
+//! Normalises a schema: the order of sets does not matter. Only places that hold sets
+//! are touched; a value under `const`, `default`, `enum` or `examples` is data,
 //! whatever its keys are called.
 
 use serde_json::{Map, Value};
@@ -72,7 +72,7 @@ fn set(items: &[Value]) -> Vec<Value> {
         .iter()
         .map(|item| {
             let mut text = Vec::new();
-            // What has no canonical form is refused when the whole is spelled.
+            // A value without a canonical form is refused when the whole is written.
             let _ = model::canonical::write(item, &mut text);
             (text, item.clone())
         })

@@ -1,5 +1,4 @@
-//! What we know of a server as a whole: where it comes from, what it calls itself and
-//! what it tells its clients.
+//! The definition of a server as a whole: origin, name, version and instructions.
 
 use model::text::elided;
 use serde_json::{Map, Value, json};
@@ -7,14 +6,14 @@ use serde_json::{Map, Value, json};
 use super::{DefinitionFault, DefinitionFaultCode, article, put};
 use crate::limit;
 
-/// What is pinned of a server as a whole.
+/// The pinned definition of a server as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerDefinition {
-    /// What it calls itself.
+    /// Its own name.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// What it tells every client before the first call.
+    /// Its instructions for every client.
     pub instructions: Option<String>,
     /// How it is reached.
     pub origin: ServerOrigin,
@@ -37,7 +36,7 @@ pub enum ServerOrigin {
 }
 
 impl ServerDefinition {
-    /// What a server says about itself, read with bounds.
+    /// Builds it from the server's own words, within bounds.
     pub fn new(
         raw_name: &str,
         raw_version: &str,

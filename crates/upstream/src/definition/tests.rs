@@ -38,7 +38,7 @@ fn absent_empty_and_null_are_the_same() {
 }
 
 #[test]
-fn what_we_do_not_forward_is_dropped() {
+fn unknown_fields_are_dropped() {
     same(
         json!({}),
         json!({"_meta": {"a": 1}, "icons": [{"src": "x"}], "execution": {}}),
@@ -82,7 +82,7 @@ fn a_schema_without_a_type_is_one_of_an_object() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_in_one_sentence() {
+fn invalid_definitions_get_one_sentence() {
     use DefinitionFaultCode::{Missing, TooDeep, TooLarge, TooLong, Type};
     refused(json!({"name": ""}), Missing, "a tool has no `name`");
     refused(
@@ -141,7 +141,7 @@ fn what_cannot_be_used_is_refused_in_one_sentence() {
 
 /// Integers beyond 2^53 have no exact spelling; what is forwarded is what is pinned.
 #[test]
-fn what_is_forwarded_is_what_is_pinned() {
+fn the_forwarded_text_is_the_pinned_text() {
     let schema =
         json!({"inputSchema": {"properties": {"n": {"maximum": 9_007_199_254_740_993_u64}}}});
     let read = read(&tool(schema)).unwrap();

@@ -1,4 +1,4 @@
-//! Text that is written in code: Base64, hexadecimal digits, escapes.
+//! Encoded text: Base64, hexadecimal digits, escapes.
 //!
 //! A reader skips such a piece and a model decodes it. One that becomes a command is
 //! held; one that becomes another readable text is shown.
@@ -12,7 +12,7 @@ const ESCAPES_MIN: usize = 6;
 /// How often a decoded text is decoded again.
 const LAYERS_MAX: usize = 3;
 
-/// What only a command line says. Lower case; a decoded text is held against these.
+/// Phrases of command lines, in lower case, that a decoded text is searched for.
 const COMMANDS: &[&str] = &[
     "$(",
     "&& ",
@@ -111,6 +111,7 @@ fn decode(piece: &str, layers: usize) -> Option<Decoded> {
         match inner {
             Some(Decoded::Command) => return Some(Decoded::Command),
             Some(Decoded::Text) => best = Some(Decoded::Text),
+            // Two words decode by chance; three or more are a sentence for the model.
             None if text.split_whitespace().count() >= 3 => best = Some(Decoded::Text),
             None => {}
         }
@@ -121,13 +122,16 @@ fn decode(piece: &str, layers: usize) -> Option<Decoded> {
 /// The text of bytes that are text.
 fn readable(bytes: &[u8]) -> Option<String> {
     let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t');
+    // Short or binary results are what random text decodes to.
     let is_readable = bytes.len() >= 6 && bytes.iter().all(is_text);
     is_readable.then(|| String::from_utf8_lossy(bytes).into_owned())
 }
 
 /// Base64 of either alphabet, padded or not.
 fn base64(piece: &str) -> Option<Vec<u8>> {
+    // Padding is optional, and `=` before a value belongs to an assignment.
     let piece = piece.trim_end_matches('=').trim_start_matches('=');
+    // No number of bytes encodes to a length of 1 modulo 4.
     if piece.len() < CODED_CHARS_MIN || piece.len() % 4 == 1 {
         return None;
     }
@@ -142,6 +146,7 @@ fn base64(piece: &str) -> Option<Vec<u8>> {
     let (mut bits, mut count) = (0_u32, 0_u32);
     let mut bytes = Vec::with_capacity(piece.len());
     for byte in piece.bytes() {
+        // The mask keeps the unread bits only, so the shift cannot overflow.
         bits = ((bits << 6) | u32::from(digit(byte)?)) & 0xff_ffff;
         count += 6;
         if count >= 8 {

@@ -4,9 +4,9 @@ use model::unseen::{self, Unseen};
 
 use super::{FindingCode, Findings};
 
-/// White space in a row from which on it hides what follows.
+/// White space in a row from which on it hides the text after it.
 const SPACES_MAX: usize = 100;
-/// Line ends in a row from which on they hide what follows.
+/// Line ends in a row from which on they hide the text after them.
 const LINES_MAX: usize = 20;
 
 /// Everything hidden in a text.
@@ -16,13 +16,13 @@ pub(super) fn check(findings: &mut Findings, field: &str, text: &str) {
         let (code, message) = match (unseen, character) {
             (Unseen::Direction, _) => (
                 FindingCode::Direction,
-                "a control turns the direction of the text",
+                "a control character changes the direction of the text",
             ),
             (_, '\u{e0000}'..='\u{e007f}') => (FindingCode::Tags, "tags spell a hidden text"),
             (_, control) if control.is_control() => {
                 (FindingCode::Escape, "a control character is in the text")
             }
-            (Unseen::Invisible, _) => (FindingCode::Invisible, "a character draws nothing"),
+            (Unseen::Invisible, _) => (FindingCode::Invisible, "a character is invisible"),
             (Unseen::LineEnd, _) => (
                 FindingCode::Escape,
                 "a line ends where few programs show it",
@@ -45,7 +45,7 @@ fn is_private(character: char) -> bool {
     matches!(character, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}')
 }
 
-/// Attack: a hundred spaces or a page of empty lines, and the order to the model stands
+/// Attack: a hundred spaces or a page of empty lines, and the order to the model is
 /// where no window shows it.
 fn check_padding(findings: &mut Findings, field: &str, text: &str) {
     let (mut start, mut spaces, mut lines) = (0, 0, 0);

@@ -20,7 +20,7 @@ pub struct LaunchSpec<'a> {
     pub headers: &'a [(String, String)],
 }
 
-/// What is suspicious in the way a server is started or reached.
+/// The findings about the way a server is started or reached.
 #[must_use]
 pub fn of_launch(spec: &LaunchSpec<'_>) -> Vec<UpstreamFinding> {
     let mut findings = Findings::new(None);
@@ -40,7 +40,7 @@ pub fn of_launch(spec: &LaunchSpec<'_>) -> Vec<UpstreamFinding> {
     findings.all
 }
 
-/// Whether what a command runs is exact: no package runner, or one with a version.
+/// Whether a command runs an exact version: no package runner, or one with a version.
 #[must_use]
 pub fn is_exact(command: &[String]) -> bool {
     let spec = LaunchSpec {
@@ -206,7 +206,7 @@ fn is_local(package: &str) -> bool {
     package.starts_with(['.', '/', '~']) || package.starts_with("file:")
 }
 
-/// `1.2.3`, with what may follow it; no range, no tag, no part of a version.
+/// `1.2.3`, with a suffix; no range, no tag, no part of a version.
 fn is_version(text: &str) -> bool {
     let text = text.strip_prefix('v').unwrap_or(text);
     let core = text.split(['-', '+']).next().unwrap_or("");
@@ -275,8 +275,8 @@ fn is_exact_deno(module: &str) -> bool {
     }
 }
 
-/// Options of `run` that stand alone; every other one takes the next word, unless it
-/// has its value behind `=`.
+/// Options of `run` without a value; every other one takes the next word, unless it has
+/// its value behind `=`.
 const ALONE: &[&str] = &[
     "--rm",
     "-i",

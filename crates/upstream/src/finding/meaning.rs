@@ -1,4 +1,4 @@
-//! What each code means, for the reference page.
+//! The meanings of the codes, for the reference page.
 
 use super::FindingCode;
 
@@ -6,11 +6,11 @@ use super::FindingCode;
 const MEANINGS: &[(FindingCode, &str)] = &[
     (
         FindingCode::Invisible,
-        "A character that draws nothing: a space without width, a soft hyphen, a selector where none belongs.",
+        "An invisible character: a zero-width space, a soft hyphen, a selector where none belongs.",
     ),
     (
         FindingCode::Direction,
-        "A control that turns the direction of text, so that it reads otherwise than it is.",
+        "A control that changes the direction of text, so that it reads differently from how it is stored.",
     ),
     (
         FindingCode::Tags,
@@ -26,7 +26,7 @@ const MEANINGS: &[(FindingCode, &str)] = &[
     ),
     (
         FindingCode::Padding,
-        "So much empty space that what follows is out of sight.",
+        "So much empty space that the text after it is out of sight.",
     ),
     (
         FindingCode::LongText,
@@ -84,10 +84,7 @@ const MEANINGS: &[(FindingCode, &str)] = &[
         FindingCode::Override,
         "An attempt to replace what the model was told.",
     ),
-    (
-        FindingCode::Secrecy,
-        "Something that people are not to know.",
-    ),
+    (FindingCode::Secrecy, "Something to be kept from people."),
     (
         FindingCode::Precedence,
         "A claim to be used before or instead of other tools.",

@@ -7,7 +7,7 @@ use super::{FindingCode, Findings};
 use crate::definition::Definition;
 use crate::name::{BridgedName, ServerName, skeleton};
 
-/// Shorter descriptions say the same by chance.
+/// Shorter descriptions are equal by chance.
 const CLONE_CHARS_MIN: usize = 40;
 /// Shorter names are words of the language.
 const NAME_CHARS_MIN: usize = 5;
@@ -23,18 +23,18 @@ pub struct KnownTool<'a> {
     pub description: Option<&'a str>,
 }
 
-/// Everything a definition is held against. Made once for each server.
+/// The names and texts that a definition is compared with. Made once for each server.
 #[derive(Clone, Debug, Default)]
 pub struct Neighbours {
     /// Names of the server's own tools.
     siblings: BTreeSet<String>,
-    /// What other servers' tools are called, in every form, and whose they are.
+    /// The names of other servers' tools, in every form, and their servers.
     foreign: BTreeMap<String, String>,
-    /// What our own tools are called.
+    /// The names of our own tools.
     own: BTreeSet<String>,
     /// Descriptions of other servers' tools, and whose they are.
     descriptions: BTreeMap<String, String>,
-    /// What other servers and our own tools look like, and what they are called.
+    /// The skeletons of other servers' and our own tools' names, with the names.
     looks: BTreeMap<String, String>,
 }
 
@@ -100,8 +100,8 @@ impl Neighbours {
     }
 }
 
-/// Whether a name is so much a name that it is no word of a sentence: `read_file`,
-/// `readFile`, `get-library-docs`.
+/// Whether a name cannot be an ordinary word of a sentence: `read_file`, `readFile`,
+/// `get-library-docs`.
 fn is_telling(name: &str) -> bool {
     let mut pairs = name.chars().zip(name.chars().skip(1));
     let is_camel = pairs.any(|(a, b)| a.is_ascii_lowercase() && b.is_ascii_uppercase());
@@ -171,7 +171,7 @@ pub(super) fn check_clone(
         .get(&plain(description))
         .filter(|_| is_long)
     {
-        let message = format!("the description is that of a tool of the server {owner}");
+        let message = format!("the description is copied from a tool of the server {owner}");
         findings.add(
             FindingCode::Clone,
             "description",

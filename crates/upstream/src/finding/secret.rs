@@ -41,7 +41,7 @@ const PREFIXES: &[&str] = &[
     "eyJ",
     "-----BEGIN",
 ];
-/// What a name of a secret has in it.
+/// Parts of names of secrets.
 const NAMES: &[&str] = &[
     "token",
     "secret",
@@ -64,7 +64,7 @@ const NAMES: &[&str] = &[
     "connection_string",
     "client_secret",
 ];
-/// What stands where a secret would, and is none.
+/// Placeholders in the place of a secret.
 const PLACEHOLDERS: &[&str] = &[
     "your",
     "xxx",
@@ -129,7 +129,7 @@ fn is_secret_name(name: &str) -> bool {
     let name = name.to_lowercase();
     let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
     NAMES.iter().any(|known| match known.len() {
-        // A short word must stand alone: `PATH` has no `pat`.
+        // A short word must be a whole word: `PATH` has no `pat`.
         0..=3 => words().any(|word| word == *known),
         _ => name.contains(known),
     }) || words().any(|word| word == "key" || word == "auth" || word == "pwd")
@@ -142,7 +142,7 @@ fn is_placeholder(value: &str) -> bool {
     PLACEHOLDERS.iter().any(|mark| lower.starts_with(mark)) || lower.ends_with("here") || is_run
 }
 
-/// A path, a number, a word or an address is none by its name alone:
+/// A path, a number, a word or an address is not a secret because of its name:
 /// `GOOGLE_CREDENTIALS=/etc/key.json`, `TOKEN_LIMIT=100000000`.
 fn is_place(value: &str) -> bool {
     let is_path = value.starts_with(['/', '~', '.']) || value.get(1..3) == Some(":\\");

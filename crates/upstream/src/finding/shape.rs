@@ -6,7 +6,7 @@ use super::{FindingCode, Findings};
 use crate::limit;
 use crate::name::is_mixed_script;
 
-/// What is suspicious in the shape of one schema.
+/// Checks the shape of one schema.
 pub(super) fn check(findings: &mut Findings, field: &str, schema: &Value) {
     let depth = depth(schema);
     if depth > limit::SCHEMA_DEPTH_HELD {

@@ -81,7 +81,7 @@ fn evidence_is_safe_and_has_a_place() {
     assert_eq!(found[0].item.as_ref().unwrap().name, "look");
     assert_eq!(
         hold(&found).as_deref(),
-        Some("a control turns the direction of the text in `description`")
+        Some("a control character changes the direction of the text in `description`")
     );
     assert_eq!(hold(&[]), None);
 }
@@ -169,7 +169,7 @@ fn a_schema_is_read_whole() {
 
 /// A flood of warnings does not hide the one that holds.
 #[test]
-fn the_one_that_holds_is_kept() {
+fn a_holding_finding_is_always_kept() {
     let mut properties = serde_json::Map::new();
     for index in 0..100 {
         properties.insert(

@@ -1,4 +1,4 @@
-//! Every text of a definition that a model reads, held against every check.
+//! Runs every check on every text of a definition that a model reads.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::definition::{Definition, PromptDefinition, ServerDefinition};
 use crate::limit;
 use crate::schema::join;
 
-/// What is suspicious in one item.
+/// The findings about one item.
 #[must_use]
 pub fn of_item(definition: &Definition, neighbours: &Neighbours) -> Vec<UpstreamFinding> {
     let mut reader = TextReader {
@@ -47,8 +47,7 @@ pub fn of_item(definition: &Definition, neighbours: &Neighbours) -> Vec<Upstream
     reader.findings.all
 }
 
-/// What is suspicious in what a server says about itself. `name` is what the owner
-/// calls it.
+/// The findings about a server's own words. `name` is the owner's name for it.
 #[must_use]
 pub fn of_server(
     name: &str,
@@ -103,7 +102,7 @@ impl TextReader<'_> {
         self.value(field, schema);
     }
 
-    /// A schema is read whole: an order to the model can stand in any string of it.
+    /// A schema is read whole: an order to the model can be in any string of it.
     fn value(&mut self, path: &str, value: &Value) {
         match value {
             Value::String(text) => self.text(path, text),

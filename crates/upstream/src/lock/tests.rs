@@ -52,7 +52,7 @@ fn differences_are_sentences() {
         sentences,
         [
             "tool `b` of server `demo` differs from the lock",
-            "tool `c` of server `demo` is in the lock and not there",
+            "tool `c` of server `demo` is in the lock but does not exist",
             "tool `d` of server `demo` is not in the lock",
         ]
     );
@@ -65,7 +65,7 @@ fn differences_are_sentences() {
 }
 
 #[test]
-fn what_is_not_accepted_is_not_locked() {
+fn unaccepted_items_are_not_locked() {
     let seen = seen(&[tool("a", "x"), tool("b", "x")]);
     let mut pinned = PinnedServer::unknown();
     pinned.accept(&seen, AcceptScope::All, 1);

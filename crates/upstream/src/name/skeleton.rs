@@ -1,11 +1,11 @@
-//! What a name looks like. Two names with one skeleton can be taken for each other.
+//! The look of a name. Two names with one skeleton can be mistaken for each other.
 //!
-//! After UTS 39, cut down to what can pass for ASCII in a name: small tables instead
-//! of the ten thousand lines of the standard, because a name in any other script is
-//! found by its script.
+//! After UTS 39, reduced to characters that look like ASCII: small tables instead of
+//! the ten thousand lines of the standard, because a name in any other script is found
+//! by its script.
 
-/// The skeleton of a name: letters that look alike are one letter, case, separators
-/// and characters without width do not count.
+/// The skeleton of a name: letters that look alike are one letter, case, separators and
+/// zero-width characters are ignored.
 #[must_use]
 pub fn skeleton(name: &str) -> String {
     let mut skeleton = String::with_capacity(name.len());

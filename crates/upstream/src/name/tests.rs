@@ -91,7 +91,7 @@ fn names_for_scripts_are_identifiers() {
 }
 
 #[test]
-fn looks_are_what_counts() {
+fn skeletons_compare_by_look() {
     let alike = |a: &str, b: &str| assert_eq!(skeleton(a), skeleton(b), "{a} {b}");
     alike("github", "gіthub");
     alike("github", "g1thub");

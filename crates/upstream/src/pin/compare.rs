@@ -1,4 +1,4 @@
-//! What differs between what was accepted and what is seen, item by item.
+//! Compares accepted with current definitions, item by item.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::definition::{
 use crate::schema::{self, DiffEffect, FieldDiff};
 
 words! {
-    /// What kind of change it is.
+    /// The class of a change.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum ChangeClass {
         /// None, or back to a text that was accepted before.
@@ -43,7 +43,7 @@ pub enum ChangeSubject {
     Item(ItemKey),
 }
 
-/// One subject, and what became of it.
+/// The change of one subject.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemChange {
     /// What changed.
@@ -52,7 +52,7 @@ pub struct ItemChange {
     pub class: ChangeClass,
     /// Every difference, in the order of the fields.
     pub diffs: Vec<FieldDiff>,
-    /// What it was called before.
+    /// Its previous key.
     pub renamed_from: Option<ItemKey>,
     /// The digest that was accepted.
     pub old_digest: Option<String>,
@@ -122,6 +122,7 @@ fn server_change(pinned: &PinnedServer, seen: &SeenServer) -> ItemChange {
 fn changed(key: &ItemKey, item: &PinnedItem, seen: &SeenItem) -> ItemChange {
     let accepted = item.accepted.as_ref();
     let diffs = match accepted {
+        // Back to a text the owner accepted before: no difference to review.
         Some(_) if item.knows(&seen.pin.digest) => Vec::new(),
         Some(accepted) => item_diffs(&accepted.definition, &seen.definition),
         None => Vec::new(),
@@ -151,6 +152,8 @@ fn gone_change(key: &ItemKey, item: &PinnedItem) -> ItemChange {
 }
 
 fn new_change(key: &ItemKey, seen: &SeenItem, bodies: &BTreeMap<String, &ItemKey>) -> ItemChange {
+    // The same definition under a new name is shown as renamed, so that the owner sees
+    // what it was.
     let from = bodies
         .get(&body(&seen.definition))
         .map(|key| (*key).clone());
@@ -179,7 +182,7 @@ fn body(definition: &Definition) -> String {
         fields.shift_remove(name);
     }
     let mut text = format!("{:?} ", definition.key().kind).into_bytes();
-    // What was pinned has a canonical form.
+    // A pinned definition has a canonical form.
     let _ = model::canonical::write(&value, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
@@ -209,7 +212,7 @@ fn server_diffs(old: &ServerDefinition, new: &ServerDefinition) -> Vec<FieldDiff
     field_diffs("", &olds, &news, &fields)
 }
 
-/// What differs between two definitions of one item.
+/// The differences between two definitions of one item.
 pub(super) fn item_diffs(old: &Definition, new: &Definition) -> Vec<FieldDiff> {
     match (old, new) {
         (Definition::Tool(old), Definition::Tool(new)) => tool_diffs(old, new),
@@ -270,8 +273,8 @@ fn output_diffs(old: Option<&Value>, new: Option<&Value>) -> Vec<FieldDiff> {
     }
 }
 
-/// A claim towards danger is wider. One towards safety is no better than words: a
-/// client may ask less because of it, so the old one is served until it is reviewed.
+/// A claim towards danger is wider. A claim towards safety counts as wording: a client
+/// may ask less because of it, so the old one is served until it is reviewed.
 fn annotation_diffs(old: &ToolAnnotations, new: &ToolAnnotations) -> Vec<FieldDiff> {
     let mut diffs = Vec::new();
     if old.title != new.title {

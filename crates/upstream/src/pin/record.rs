@@ -55,7 +55,7 @@ pub enum PinError {
         subject: String,
     },
     /// A word that is none.
-    #[error("the pin record has the word `{found}` where a kind or a decision must be")]
+    #[error("the pin record has the word `{found}` in place of a kind or a decision")]
     Word {
         /// The word.
         found: String,

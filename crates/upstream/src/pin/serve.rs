@@ -1,4 +1,4 @@
-//! What a caller may see and call of a server, given what the owner accepted.
+//! Which items of a server are served, given the accepted definitions.
 //!
 //! First sight is held. Other words are not served: the accepted ones are. What accepts
 //! more, asks for more or comes from elsewhere is held, and the accepted definition with
@@ -26,17 +26,17 @@ words! {
         New = "new",
         /// It was there under another name.
         Renamed = "renamed",
-        /// A structural finding stands against it.
+        /// A structural finding holds it.
         Finding = "finding",
     }
 }
 
-/// What is served of one item.
+/// The state of one item for callers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServedState {
     /// It is listed and can be called.
     Callable {
-        /// What is listed, the owner's description included.
+        /// The listed definition, with the owner's description.
         definition: Box<Definition>,
         /// The digest of the server's text it is made from.
         digest: String,
@@ -62,19 +62,19 @@ pub struct ServedItem {
     pub state: ServedState,
 }
 
-/// What is served of a server.
+/// The served part of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServedServer {
     /// The accepted instructions.
     pub instructions: Option<String>,
     /// Every item known or seen, by key.
     pub items: Vec<ServedItem>,
-    /// Everything that differs from what was accepted, for the owner.
+    /// All changes since the acceptance, for the owner.
     pub changes: Vec<ItemChange>,
 }
 
-/// What is served, given what was accepted and what is seen. While a server is down
-/// nothing is seen, and what was accepted stays listed.
+/// Decides what is served, from the accepted and the current definitions. While a
+/// server is down, accepted items stay listed.
 #[must_use]
 pub fn serve(pinned: &PinnedServer, seen: Option<&SeenServer>) -> ServedServer {
     let changes = seen.map(|seen| compare(pinned, seen)).unwrap_or_default();
@@ -87,6 +87,8 @@ pub fn serve(pinned: &PinnedServer, seen: Option<&SeenServer>) -> ServedServer {
         let item = pinned.items.get(key);
         let is_blocked = item.is_some_and(|item| item.decision == PinDecision::Blocked);
         let state = match &whole {
+            // Blocked wins over the state of the whole server: the owner said no to
+            // this item.
             _ if is_blocked => ServedState::Blocked,
             Some(state) => state.clone(),
             None => {
@@ -122,10 +124,11 @@ fn keyed(change: &ItemChange) -> Option<(&ItemKey, &ItemChange)> {
     }
 }
 
-/// What holds for every item alike; nothing if each has its own answer.
+/// The state of all items alike; `None` if each has its own.
 fn whole_server(pinned: &PinnedServer, changes: &[ItemChange]) -> Option<ServedState> {
     match (pinned.decision, &pinned.server) {
         (PinDecision::Blocked, _) => return Some(ServedState::Blocked),
+        // Accepted without a definition is a contradiction, so it counts as never seen.
         (PinDecision::Held, _) | (PinDecision::Accepted, None) => {
             return Some(ServedState::Held(HoldReason::FirstSight));
         }
@@ -165,10 +168,13 @@ fn item_state(
     let old = |is_old: bool| callable(item, &accepted.definition, accepted.pin.digest(), is_old);
     let (Some(change), Some(now)) = (change, now) else {
         return match seen {
+            // The server is down: clients keep the list, and a call says that it cannot
+            // be reached.
             None => old(false),
             Some(_) => ServedState::Gone,
         };
     };
+    // An unchanged text was accepted with its finding; a changed one was not.
     let is_suspect = now.hold.is_some() && change.class != ChangeClass::Same;
     if is_suspect {
         return ServedState::Held(HoldReason::Finding);
@@ -177,6 +183,7 @@ fn item_state(
         ChangeClass::Same | ChangeClass::Narrower => {
             callable(item, &now.definition, now.pin.digest(), false)
         }
+        // The accepted words are served until the owner reviews the new ones.
         ChangeClass::Wording => old(true),
         ChangeClass::Wider => ServedState::Held(HoldReason::Wider),
         ChangeClass::Identity => ServedState::Held(HoldReason::Identity),
@@ -208,6 +215,7 @@ fn mark_refused(states: &mut BTreeMap<ItemKey, ServedState>, seen: &SeenServer) 
             kind: refused.kind,
             name: name.clone(),
         };
+        // A blocked item stays blocked, whatever its server sends.
         if states.get(&key) != Some(&ServedState::Blocked) {
             states.insert(key, ServedState::Refused(refused.fault.message.clone()));
         }

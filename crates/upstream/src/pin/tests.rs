@@ -74,7 +74,7 @@ fn first_sight_is_held() {
 }
 
 #[test]
-fn what_is_accepted_is_served_also_while_the_server_is_down() {
+fn accepted_items_are_served_while_the_server_is_down() {
     let seen = seen(&[tool("a"), tool("b")]);
     let pinned = accepted(&seen);
     assert_eq!(shown(&pinned, Some(&seen)), ["a: callable", "b: callable"]);
@@ -236,7 +236,7 @@ fn a_finding_holds_until_the_tool_is_accepted_by_name() {
 /// Hidden characters are found without being asked for, names of other tools once the
 /// neighbours are known.
 #[test]
-fn what_is_seen_is_looked_at() {
+fn seen_items_are_inspected() {
     let hidden = with("a", "/description", json!("x\u{202e}"));
     let names = with("b", "/description", json!("Use send_email too."));
     let mut now = seen(&[hidden, names, tool("c")]);
@@ -335,7 +335,7 @@ fn the_owner_may_describe_a_tool() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_and_not_gone() {
+fn unreadable_items_are_refused_not_gone() {
     let pinned = accepted(&seen(&[tool("a"), tool("b")]));
     let now = seen(&[
         json!({"name": "a", "inputSchema": 5}),

@@ -37,7 +37,7 @@ fn level(
 }
 
 #[test]
-fn the_walls_decide() {
+fn the_risk_follows_from_the_walls() {
     let hosts = ["api.example.com".to_owned()];
     let any = ["*".to_owned()];
     let jailed = |network, files| level(Enclosure::Jailed { network, files }, true, json!({}));
@@ -107,7 +107,7 @@ fn does(enclosure: Enclosure<'_>, name: &str, expected: &[&str]) {
 }
 
 #[test]
-fn what_a_call_does_is_derived() {
+fn actions_of_a_bridged_tool_are_derived() {
     does(CLOSED, "look", &["code:read"]);
     does(CLOSED, "deleteFile", &["code:delete", "code:read"]);
     does(CLOSED, "send-mail", &["code:read", "comms:external"]);

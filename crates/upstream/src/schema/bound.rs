@@ -34,7 +34,7 @@ pub(super) fn has_fewer_values(pair: &Pair<'_>) -> bool {
 /// An `enum` that is no list.
 struct NoList;
 
-/// What `enum` and `const` leave together; nothing if there is neither.
+/// The values that `enum` and `const` allow together; `None` if there is neither.
 fn values(fields: &Map<String, Value>) -> Result<Option<Vec<&Value>>, NoList> {
     let only = fields.get("const");
     match fields.get("enum") {

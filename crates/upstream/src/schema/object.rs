@@ -26,7 +26,7 @@ fn required(fields: &Map<String, Value>) -> Option<BTreeSet<&str>> {
     }
 }
 
-/// What holds for properties that are not declared.
+/// The schema of undeclared properties.
 enum Others<'a> {
     Any,
     None,
@@ -79,7 +79,7 @@ impl Comparer {
         }
         match (others(pair.old), others(pair.new)) {
             (_, Others::None) => true,
-            // What is declared nowhere is not sent.
+            // A property that is declared nowhere is not sent.
             (Others::Any, Others::Any) => self.is_in_one_place,
             (_, Others::Any) => self.rule == Rule::Values && self.is_in_one_place,
             (_, Others::Schema(schema)) => self.covers(old, schema),

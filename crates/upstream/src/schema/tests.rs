@@ -75,7 +75,7 @@ fn bounds_narrow_and_widen() {
 }
 
 #[test]
-fn words_are_words_wherever_they_stand() {
+fn wording_keywords_are_wording_at_any_depth() {
     let worded = |old: Value, new: Value| check(old, new, Some(DiffEffect::Wording));
     for key in ["description", "title", "examples", "$comment"] {
         worded(json!({key: "a"}), json!({key: "b"}));
@@ -99,7 +99,7 @@ fn words_are_words_wherever_they_stand() {
 /// Attack: an instruction in a pattern or a list of values narrows the schema, and the
 /// model reads it.
 #[test]
-fn a_bound_that_speaks_is_wording() {
+fn a_bound_with_new_words_is_wording() {
     let worded = |old: Value, new: Value| check(old, new, Some(DiffEffect::Wording));
     worded(
         json!({"type": "string"}),
@@ -114,7 +114,7 @@ fn a_bound_that_speaks_is_wording() {
 }
 
 #[test]
-fn properties_are_asked_of_the_model() {
+fn property_changes_narrow_or_widen() {
     let object = |properties: Value| json!({"type": "object", "properties": properties});
     narrows(object(json!({"a": {}, "b": {}})), object(json!({"a": {}})));
     differs(

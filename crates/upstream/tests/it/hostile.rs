@@ -83,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_read_comes_back(items in proptest::collection::vec((0..3_usize, item()), 0..6)) {
+    fn definitions_round_trip(items in proptest::collection::vec((0..3_usize, item()), 0..6)) {
         let kinds = ItemKind::ALL;
         let listed = || items.iter().map(|(kind, item)| (kinds[*kind], item));
         let seen = SeenServer::read(server(), listed()).unwrap();

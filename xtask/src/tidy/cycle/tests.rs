@@ -19,7 +19,7 @@ fn fine(modules: &[(&str, &str)]) {
 
 const A_AND_B: &str = "crates/model/src/a.rs:2: modules form a cycle: \
     `a` uses `b` (crates/model/src/a.rs:2), `b` uses `a` (crates/model/src/b.rs:2); \
-    move what they share below them";
+    move the shared code below them";
 
 #[track_caller]
 fn knotted(modules: &[(&str, &str)]) {
@@ -60,7 +60,7 @@ fn a_file_deep_inside_counts_as_its_top_module() {
         ),
         &["crates/model/src/a/x.rs:2: modules form a cycle: \
            `a` uses `b` (crates/model/src/a/x.rs:2), `b` uses `a` (crates/model/src/b/y/z.rs:2); \
-           move what they share below them"],
+           move the shared code below them"],
     );
     fine(&[
         ("a/x", "use crate::b::B;"),
@@ -141,7 +141,7 @@ fn a_listed_cycle_may_not_gain_a_module() {
         &[
             "crates/model/src/c.rs:2: `c` joins a cycle that xtask/tidy.toml lists without it: \
              `c` uses `b` (crates/model/src/c.rs:2), `b` uses `a` (crates/model/src/b.rs:2), \
-             `a` uses `c` (crates/model/src/a.rs:3); move what they share below them",
+             `a` uses `c` (crates/model/src/a.rs:3); move the shared code below them",
         ],
     );
 }

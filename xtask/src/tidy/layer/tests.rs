@@ -52,7 +52,7 @@ fn tests_do_not_look_upward_either() {
 }
 
 #[test]
-fn a_target_is_no_way_around() {
+fn target_tables_obey_the_rule_too() {
     check(
         &with_crate(
             "store",

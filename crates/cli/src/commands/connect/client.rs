@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::ClientWord;
 use crate::settings::KEY;
 
-/// What the system's folders are like.
+/// The operating system, for its folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Platform {
     Linux,

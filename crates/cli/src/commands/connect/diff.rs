@@ -1,5 +1,5 @@
-//! What would change, line by line. An entry changes one place, so what is the same
-//! before and after it need not be looked for elsewhere.
+//! The change line by line. An entry changes one place, so common lines before and
+//! after it are enough.
 //!
 //! Other lines of the file are not shown, not even as context: they may hold the
 //! keys of other servers, and a terminal is not where those belong.
@@ -32,8 +32,8 @@ pub(super) fn lines(old: &str, new: &str) -> String {
     gone.chain(come).collect::<Vec<_>>().join("\n")
 }
 
-/// The text without what stands after `Bearer` and without keys of ours: those are for
-/// the file.
+/// Hides tokens after `Bearer` and our own keys: a terminal and its log must not show
+/// them.
 pub(super) fn hidden(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

@@ -31,7 +31,7 @@ use crate::settings;
 pub(crate) struct Identity {
     pub(crate) record: KeyRecord,
     pub(crate) secret: String,
-    /// Whether the key is still to be kept.
+    /// Whether the key is not stored yet.
     pub(crate) is_new: bool,
 }
 
@@ -70,7 +70,7 @@ impl Identity {
         })
     }
 
-    /// Keeps a new key. Nothing is in a client's file before its key counts.
+    /// Stores a new key. A key is valid before it is written into a client's file.
     pub(crate) fn keep(&self, home: &Path) -> anyhow::Result<()> {
         if !self.is_new {
             return Ok(());
@@ -78,15 +78,17 @@ impl Identity {
         Ok(keys::with_admin(home, |admin| admin.keep(&self.record))?)
     }
 
-    /// Takes a new key back that its client never got.
+    /// Revokes a new key that its client never got.
     pub(crate) fn undo(&self, home: &Path) {
         if self.is_new {
+            // The first error is already on its way to the person; a key that stays is
+            // listed by `keys list`.
             let _ = revoke(home, &self.record);
         }
     }
 }
 
-/// Whose key the client's file holds, if it counts.
+/// The caller of the key in the client's file, if the key is valid.
 pub(crate) fn holder(known: &Keys, held: Option<&str>) -> anyhow::Result<Option<Identity>> {
     let Some(text) = held else {
         return Ok(None);
@@ -131,12 +133,13 @@ pub(crate) fn revoke(home: &Path, record: &KeyRecord) -> anyhow::Result<()> {
     set_answers(home, &record.name, None).map(|_| ())
 }
 
-/// How far a client answers as the settings have it.
+/// The risk up to which the settings let a client answer.
 pub(crate) fn answers_now(config: &Config, name: &str) -> Option<Level> {
     config.approvals.answers.get(&folded(name)).copied()
 }
 
-/// How far it is to answer: as was said, as it is, as the person says, or as usual.
+/// The risk up to which a client shall answer: from the flag, the settings, the person
+/// at the terminal, or the default.
 pub(crate) fn answers(
     said: Option<Level>,
     now: Option<Level>,
@@ -184,7 +187,7 @@ pub(crate) fn set_answers(home: &Path, name: &str, level: Option<Level>) -> anyh
     if changed == text {
         return Ok(false);
     }
-    // What would not load must not be saved.
+    // Settings that would not load must not be saved.
     if let Err(faults) = Config::parse(&changed) {
         let first = faults.first().map(ToString::to_string).unwrap_or_default();
         bail!("the change would break `{CONFIG_FILE}`: {first}");

@@ -1,8 +1,8 @@
 //! Changes one entry in another program's JSON and leaves every other byte as it is.
 //!
-//! The text is cut where the entry stands, or where it belongs; nothing is parsed
-//! and printed again. What is not plain JSON, such as a file with comments, is
-//! refused rather than guessed at, and the result is read again before it counts.
+//! The text is cut at the entry, or where it belongs; nothing is parsed and printed
+//! again. A file that is not plain JSON, such as one with comments, is refused rather
+//! than guessed at, and the result is read again before it counts.
 
 use anyhow::{anyhow, bail};
 use model::document::json::{JsonKind, Member, Node, Span};
@@ -158,7 +158,7 @@ fn rendered(text: &str, root: &Node, value: &Value, indent: &str) -> String {
     shown
 }
 
-/// What one step of indentation is here.
+/// One step of indentation in this file.
 fn unit(text: &str, root: &Node) -> String {
     let first = root.members().and_then(<[Member]>::first);
     let indent = first.map_or("", |first| line_indent(text, first.key_span.start));

@@ -1,4 +1,4 @@
-//! Which walls this machine has for child processes, found out with one that does nothing. A
+//! Which layers this machine has for child processes, tried with one that does nothing. A
 //! missing one does not make the home unsound: a child that would need it does not start.
 
 use engine::health::{Health, child_fix};

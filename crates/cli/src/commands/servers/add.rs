@@ -1,5 +1,5 @@
-//! `ringfence servers add`: writes a `[[server]]` section and looks at what the server
-//! offers. Nothing is accepted by adding.
+//! `ringfence servers add`: writes a `[[server]]` section and lists the server's
+//! definitions. Nothing is accepted by adding.
 
 use anyhow::{Context as _, bail};
 use engine::Engine;

@@ -1,7 +1,8 @@
-//! What a server offers against what was accepted of it, as the owner reads it.
+//! The review of a server: current definitions against the accepted ones, for its
+//! owner.
 //!
-//! Attack: every name and every text here is the server's. Each stands on lines of its
-//! own behind a bar, whatever commands a terminal is shown instead, and `--json` escapes
+//! Attack: every name and every text here is the server's. Each is on lines of its own
+//! behind a bar, whatever commands a terminal is shown instead, and `--json` escapes
 //! the same.
 
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ const DIFFS_MAX: usize = 40;
 pub(crate) struct ReviewSheet {
     review: ServerReview,
     launch: ServerLaunch,
-    /// About how it is started and what it says of itself.
+    /// Findings about its start and its own words.
     findings: Vec<UpstreamFinding>,
     items: Vec<ReviewedItem>,
 }
@@ -41,7 +42,7 @@ pub(crate) struct ReviewSheet {
 struct ReviewedItem {
     served: ServedItem,
     change: Option<ItemChange>,
-    /// What the server offers now.
+    /// The current definition.
     now: Option<Definition>,
     findings: Vec<UpstreamFinding>,
     risk: Option<Risk>,
@@ -278,7 +279,7 @@ fn foreign(printer: &mut Printer, text: Option<&str>) {
     }
 }
 
-/// What a tool takes. Their descriptions go to the model as well.
+/// The arguments of a tool. Their descriptions go to the model as well.
 fn argument_lines(printer: &mut Printer, tool: &ToolDefinition) {
     let schema = &tool.input_schema;
     let required = schema.get("required").and_then(Value::as_array);

@@ -29,7 +29,7 @@ pub(super) fn run(
     }
 }
 
-/// Writes what is accepted of every server.
+/// Writes the accepted digests of every server.
 fn write(engine: &Engine, path: &Path, printer: &mut Printer) -> anyhow::Result<Exit> {
     let now = engine.registry().current();
     let mut lock = ServerLock::default();
@@ -72,7 +72,7 @@ fn compare(engine: &Engine, path: &Path, printer: &mut Printer) -> anyhow::Resul
         look(engine, name, printer)?;
         let review = engine.servers().review(name)?;
         let mut seen: SeenServer = review.seen;
-        // What the settings or the owner leave out is not offered to any client.
+        // Items that the settings or the owner exclude are offered to no client.
         let is_blocked = |key: &ItemKey| {
             let mut items = review.served.items.iter();
             items.any(|item| item.key == *key && item.state == ServedState::Blocked)

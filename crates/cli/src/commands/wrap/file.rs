@@ -11,6 +11,7 @@ use anyhow::Context as _;
 pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()> {
     let unfinished = beside(path, &format!(".{}.tmp", std::process::id()));
     let mut options = fs::OpenOptions::new();
+    // Private while it is written: its final mode may be wider, and it may hold a key.
     let options = options.write(true).create_new(true).mode(0o600);
     let written = options.open(&unfinished).and_then(|mut file| {
         file.write_all(bytes)?;
@@ -20,6 +21,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()
     let named = written.and_then(|()| fs::rename(&unfinished, path));
     let synced = named.and_then(|()| {
         let folder = path.parent().filter(|folder| folder != &Path::new(""));
+        // The folder too, or a crash could lose the new name.
         fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     });
     synced
@@ -29,7 +31,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()
         .with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// A file beside another, whose name goes on.
+/// A path beside another, with a suffix.
 pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);

@@ -38,7 +38,7 @@ pub(crate) struct ClientText {
 }
 
 impl ClientFile {
-    /// What a person named: a client, or a file.
+    /// The target a person named: a client, or a file.
     pub(crate) fn find(word: &str) -> anyhow::Result<ClientFile> {
         if let Ok(client) = ClientWord::from_str(word, true) {
             let path = client::file(client, Platform::here(), &folders())

@@ -22,7 +22,6 @@ const DIFFERENCES_MAX: usize = 20;
 /// How deep a difference is looked for.
 const DEPTH_MAX: usize = 4;
 
-/// Runs the command.
 pub(crate) fn run(arguments: &UnwrapArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(&arguments.home)?;
     let record = find(&home, arguments.target.as_deref())?;

@@ -215,7 +215,7 @@ fn two_agents_get_what_explain_says() {
         .unwrap();
     let home = scratch("docs-operator").join("ring");
     let [researcher, clerk] = keyed(&home, [&["researcher"], &["clerk"]]);
-    // Nobody answers here, so nobody is waited for.
+    // No person answers here, so calls do not wait.
     let settings = format!("{settings}\n[approvals]\nwait_seconds = 1\n");
     fs::write(home.join("ringfence.toml"), settings).unwrap();
     let server = Server::start(&home, &[]);

@@ -1,5 +1,5 @@
 //! The same search by the shortest way, to hold the index against: every tool is read
-//! anew for every query, words are texts, and everything found is sorted.
+//! again for every query, words are texts, and everything found is sorted.
 
 use std::collections::BTreeMap;
 

@@ -50,7 +50,7 @@ fn a_session_is_its_owners_until_it_ends() {
     assert!(sessions.is_owned("s1", &one.id));
     assert!(!sessions.is_owned("s1", &two.id));
     assert!(!sessions.is_owned("s2", &one.id));
-    // Nobody else can take it over.
+    // No other principal can take it over.
     let _ = sessions.begin(&id, &two);
     assert!(sessions.is_owned("s1", &one.id));
     sessions.end("s1");
@@ -88,7 +88,7 @@ fn the_longest_idle_session_gives_way_and_never_a_busy_one() {
             vec![("a", "ann", 9, 1, 0), ("b", "ann", 5, 0, 0)],
             after("b"),
         ),
-        // Somebody still listens at the first.
+        // A client still listens at the first.
         (
             vec![("a", "ann", 9, 0, 1), ("b", "ann", 5, 0, 0)],
             after("b"),
@@ -118,7 +118,7 @@ fn the_longest_idle_session_gives_way_and_never_a_busy_one() {
             ],
             after("c"),
         ),
-        // Her own share is used up: nobody else's gives way for that.
+        // Her own share is used up: no other caller's session gives way for that.
         (
             vec![
                 ("a", "ann", 9, 1, 0),

@@ -54,7 +54,7 @@ fn only_a_complete_approval_counts() {
     judged(once(), TOO_FAST, ApprovalAnswer::NotRendered);
     judged(json!({"action": "decline"}), READ, ApprovalAnswer::Declined);
     judged(json!({"action": "cancel"}), READ, ApprovalAnswer::Dismissed);
-    // Some clients say no by themselves; nobody saw the question.
+    // Some clients decline by themselves; no person saw the question.
     for action in ["decline", "cancel"] {
         let result = json!({"action": action});
         judged(result, TOO_FAST, ApprovalAnswer::NotRendered);

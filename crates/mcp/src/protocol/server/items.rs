@@ -26,7 +26,7 @@ use crate::protocol::{item, reply};
 /// How cursors of these lists begin.
 const CURSOR: &str = "item-after:";
 
-/// What servers of the settings may offer besides tools.
+/// Which items beside tools the servers of the settings may offer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ItemSwitches {
     pub(super) prompts: bool,
@@ -40,7 +40,7 @@ struct Page<T> {
 }
 
 impl McpServer {
-    /// What the owner switched on, of any server.
+    /// The items that the owner switched on for any server.
     pub(super) fn switches(&self) -> ItemSwitches {
         let now = self.inner().engine.registry().current();
         let mut switches = ItemSwitches::default();
@@ -63,7 +63,12 @@ impl McpServer {
             let message = "you have not read earlier answers; read them, then ask again";
             return Err(ErrorData::new(ErrorCode(-32000), message, None));
         }
-        let foreign = || ErrorData::invalid_params("the cursor is not one of ours", None);
+        let foreign = || {
+            ErrorData::invalid_params(
+                "the cursor is not valid; use `nextCursor` of the page before",
+                None,
+            )
+        };
         let start = match cursor.map(|cursor| cursor.strip_prefix(CURSOR)) {
             None => 0,
             Some(after) => after
@@ -213,8 +218,8 @@ impl McpServer {
         }
     }
 
-    /// What reads a URI: the name of the tool, the server and the server's own URI. One that
-    /// nothing reads is called by its own words, so that the attempt is recorded.
+    /// The tool that reads a URI, its server and the server's own URI. For an unknown
+    /// URI the tool is the URI itself, so that the attempt is recorded.
     fn reader(&self, raw_uri: &str) -> (String, String, String) {
         let now = self.inner().engine.registry().current();
         let (server, uri) = own_uri(raw_uri).unwrap_or(("", raw_uri));
@@ -251,16 +256,15 @@ fn read<T: DeserializeOwned>(
     }
     let structured = relayed.and_then(|relayed| relayed.structured);
     let mut structured = structured.unwrap_or_default();
-    // The newest revision wants to hear that it is all.
+    // The newest revision wants an explicit mark that the result is complete.
     if let (Era::Modern, Value::Object(members)) = (era, &mut structured) {
         members.insert("resultType".to_owned(), "complete".into());
     }
-    serde_json::from_value(structured).map_err(|_| {
-        ErrorData::internal_error("what the server gave is not what was asked for", None)
-    })
+    serde_json::from_value(structured)
+        .map_err(|_| ErrorData::internal_error("the server's reply does not fit the request", None))
 }
 
-/// Puts the URIs of a server's contents as clients see them.
+/// Rewrites the URIs of a server's contents to those that clients use.
 fn show_uris(value: &mut Value, server: &str) {
     let contents = value.get_mut("contents").and_then(Value::as_array_mut);
     for content in contents.into_iter().flatten() {

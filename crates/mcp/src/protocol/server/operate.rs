@@ -1,5 +1,5 @@
-//! What clients ask the engine to do, from their request to how it ends: asked about,
-//! refused, or over. A call of a tool, a prompt and a resource all go this way.
+//! Operations of clients, from request to end: with a question, refused, or done. Calls
+//! of tools, prompts and resources all take this path.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,13 +26,13 @@ use crate::protocol::parked::{ParkedCall, ParkedStep, RunningCall};
 use crate::protocol::request_state::{ClientAnswer, ReturnedState, StateBinding};
 use crate::protocol::{parked, progress, reply, request_state};
 
-/// What a client asks for.
+/// An operation that a client requests.
 #[derive(Debug)]
 pub(super) struct Operation {
-    /// The tool, or what stands for a prompt or a resource.
+    /// The tool, or the tool of a prompt or a resource.
     pub(super) name: String,
     pub(super) arguments: Value,
-    /// What it brings back from an earlier answer.
+    /// The sealed state from an earlier reply.
     pub(super) state: Option<String>,
     pub(super) responses: Option<InputResponses>,
 }
@@ -63,7 +63,7 @@ impl McpServer {
     }
 
     /// One call through the engine, with progress and everything that can stop it.
-    pub(super) async fn run(
+    pub(super) async fn call_engine(
         &self,
         mut request: CallRequest,
         context: &RequestContext<RoleServer>,
@@ -77,7 +77,8 @@ impl McpServer {
             request.progress = Some(progress);
             (token, feed)
         });
-        // On the heap: what waits for it is moved about, and a call is large.
+        // On the heap: the future of a call is large, and the futures around it are
+        // moved.
         let calling = Box::pin(engine.call(request));
         let call = async {
             tokio::select! {
@@ -91,8 +92,7 @@ impl McpServer {
         }
     }
 
-    /// One attempt, from what the client said to how it ended. Whatever refuses it, the
-    /// engine records it.
+    /// One attempt, from request to end. The engine records every refusal.
     pub(super) async fn operate(
         &self,
         operation: Operation,
@@ -133,9 +133,9 @@ impl McpServer {
         if let (None, Some(state)) = (&call.refused, &operation.state) {
             let responses = operation.responses.as_ref();
             match take_returned(inner, state, responses, &binding).await {
-                // The client answers without showing its questions to a person. The engine
-                // recorded that this answer counts for nothing; what is chosen here is only
-                // that this client is no way to ask, so the engine asks in the inbox.
+                // The client answers without showing its questions to a person. The
+                // engine has recorded the answer and does not accept it. This only
+                // picks another way to ask: the inbox instead of this client.
                 Ok(Some(ApprovalAnswer::NotRendered)) => ask_via = AskVia::Unshown,
                 Ok(_) => {}
                 Err(reason) => call.refused = Some(refuse_state(reason)),
@@ -155,12 +155,12 @@ impl McpServer {
             AskVia::Now(elicit) if may_elicit => {
                 let (elicitor, questions) = parked::elicitor(&inner.parked, wait);
                 call.elicitor = Some(elicitor);
-                let calling = Box::pin(self.run(call, context));
+                let calling = Box::pin(self.call_engine(call, context));
                 let outcome = parked::while_asking(calling, questions, elicit).await;
                 conclude(inner, outcome, slot, ask_via.question(), &binding, era)
             }
             AskVia::Now(_) | AskVia::Later(_) | AskVia::Unshown | AskVia::None => {
-                let outcome = self.run(call, context).await;
+                let outcome = self.call_engine(call, context).await;
                 conclude(inner, outcome, slot, ask_via.question(), &binding, era)
             }
         }
@@ -212,7 +212,7 @@ impl McpServer {
                 "the server asks a question that cannot be kept just now; try again later";
             ErrorData::internal_error(message, None)
         };
-        // What is not kept is dropped, which cancels the call.
+        // A call that is not kept is dropped, which cancels it.
         let asked = asked.ok_or_else(unasked)?;
         match inner.parked.park(parked) {
             true => Ok(Operated::Asks(asked.with_meta(reply::stamp(era)))),
@@ -254,9 +254,8 @@ struct ResumedCall {
     answer: Option<engine::call::ElicitAnswer>,
 }
 
-/// The call that waits for the answer a client brings. Nothing if what it brings is no
-/// answer to a server, or comes too late or twice: it is then refused like any other
-/// state that counts for nothing.
+/// The call that waits for the answer a client brings. `None` if the state is no answer
+/// to a server, is too late or was used: it is then refused like any invalid state.
 fn resume(inner: &Inner, operation: &Operation, binding: &StateBinding<'_>) -> Option<ResumedCall> {
     let state = operation.state.as_ref()?;
     let responses = operation.responses.as_ref();
@@ -266,8 +265,8 @@ fn resume(inner: &Inner, operation: &Operation, binding: &StateBinding<'_>) -> O
 }
 
 /// Opens the state that came with a call and hands the answer in it to the engine.
-/// Nothing if there is no answer, and the same is asked again; the reason if the state
-/// or the answer does not count.
+/// `Ok(None)` if there is no answer, and the same question is asked again; the reason
+/// if the state or the answer is refused.
 async fn take_returned(
     inner: &Inner,
     state: &str,
@@ -285,8 +284,8 @@ async fn take_returned(
     }
 }
 
-/// Gives a person's answer to the engine, which decides what it counts for. The
-/// same call, made again, finds it there.
+/// Gives a person's answer to the engine, which judges it. The same call, made again,
+/// finds it there.
 async fn give(
     engine: &Arc<Engine>,
     caller: &Caller,
@@ -303,8 +302,8 @@ async fn give(
     }
 }
 
-/// The error for an answer that was not accepted. A store that cannot write
-/// is the operator's to know of; the same answer may be brought again.
+/// The error for an answer that was not accepted. The operator's log has the details if
+/// the store cannot write; the client may send the same answer again.
 fn reason_of(fault: &AnswerFault) -> Reason {
     match fault {
         AnswerFault::Store(_) => Reason::ApprovalUnavailable,
@@ -324,8 +323,8 @@ fn reason_of(fault: &AnswerFault) -> Reason {
     }
 }
 
-/// A state that counts for nothing is an error of the protocol: the call was not made, so
-/// there is no result of it.
+/// An invalid state is an error of the protocol: the call was not made, so it has no
+/// result.
 fn state_error(outcome: &Outcome) -> Option<ErrorData> {
     let error = outcome.error.as_ref();
     let error = error.filter(|error| error.reason == Reason::ApprovalState)?;
@@ -333,10 +332,10 @@ fn state_error(outcome: &Outcome) -> Option<ErrorData> {
     Some(ErrorData::invalid_params(error.message.clone(), Some(data)))
 }
 
-/// Refuses a call the door has no room for: too many calls of its caller are under
-/// way, or too many answers are not read. Only the door can count these: both last until
-/// the client has read the reply, after the engine's call has ended. The engine refuses
-/// and records the attempt, at the gate of the limits.
+/// Refuses a call that the door has no room for: too many calls of its caller are under
+/// way, or too many answers are not read. Only the door can count these: both last
+/// until the client has read the reply, after the engine's call has ended. The engine
+/// refuses and records the attempt, at the gate of the limits.
 pub(super) fn refuse_busy(inner: &Inner, slot: &CallSlot, caller: &Caller) -> Option<Refused> {
     let message = if slot.is_one_too_many() {
         "too many of your calls are in flight; wait for one to end"
@@ -351,7 +350,7 @@ pub(super) fn refuse_busy(inner: &Inner, slot: &CallSlot, caller: &Caller) -> Op
     })
 }
 
-/// Refuses a call whose state counts for nothing, or whose answer cannot be kept.
+/// Refuses a call whose state is invalid, or whose answer cannot be stored.
 fn refuse_state(reason: Reason) -> Refused {
     let error = match reason {
         Reason::ApprovalUnavailable => unsealed(),

@@ -14,7 +14,7 @@ fn parse(section: &str) -> Result<ConnectionConfig, Vec<String>> {
 }
 
 #[test]
-fn what_is_not_said_is_closed() {
+fn unset_settings_are_closed() {
     let connection = parse(REPORTS).expect("a connection");
     assert_eq!(connection.port, 5432);
     assert_eq!(connection.tls, ConnectionTls::Required);
@@ -35,7 +35,7 @@ fn callers_and_groups_may_use_it_and_no_others() {
 }
 
 #[test]
-fn every_slip_has_a_sentence() {
+fn every_error_has_a_sentence() {
     let says = |section: &str, words: &str| {
         let faults = parse(section).expect_err(section);
         assert!(

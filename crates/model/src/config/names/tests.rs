@@ -96,7 +96,7 @@ const LISTS: &[(&str, NameKind)] = &[
 ];
 
 #[test]
-fn a_slip_on_any_list_is_told_with_its_place() {
+fn unknown_names_on_any_list_are_reported_with_their_place() {
     for (list, kind) in LISTS {
         let (good, slip, list_name) = match kind {
             NameKind::Tool => ("deleteFile", "delteFile", "tools"),
@@ -154,13 +154,13 @@ fn patterns_fit_or_are_told() {
         panic!("one");
     };
     assert!(
-        message.starts_with("there is no tool `delete*`, and no pattern is taken here"),
+        message.starts_with("there is no tool `delete*`, and patterns are not accepted here"),
         "{message}"
     );
 }
 
 #[test]
-fn what_is_to_come_is_known_by_pattern_too() {
+fn expected_names_may_be_patterns() {
     let text =
         "[access]\ndeny = ['payment.*', 'payment.send', 'pay']\n[expected]\ntools = ['payment.*']";
     let [(line, _, message)] = &said(text)[..] else {
@@ -172,7 +172,7 @@ fn what_is_to_come_is_known_by_pattern_too() {
     assert_eq!((faults[0].line, faults[0].column), (2, 15));
     assert_eq!(
         faults[0].message,
-        "an expected name without a letter would excuse every slip"
+        "an expected name without a letter would match everything"
     );
     let many = vec!["'a'"; 257].join(", ");
     assert!(Config::parse(&format!("[expected]\ntags = [{many}]")).is_err());
@@ -194,7 +194,7 @@ fn callers_are_declared_by_their_section_or_an_issuer() {
 }
 
 #[test]
-fn what_the_defaults_keep_from_scripts_needs_no_tool() {
+fn default_block_patterns_need_no_tool() {
     assert_eq!(
         said("[codecall]\nblocked = ['system:*', 'internal:*', '__*']"),
         []

@@ -1,13 +1,13 @@
-//! What a tool gives back, as its author declares it: a JSON Schema of the 2020-12
-//! draft that models read and nothing is held to. So it is small, complete in itself,
-//! without invisible characters, and a schema indeed.
+//! The schema of a tool's result, as its author declares it: JSON Schema 2020-12, for
+//! models to read. Results are not validated against it. It must be small,
+//! self-contained, without invisible characters, and valid.
 
 use crate::document::json::{JsonKind, Node};
 use crate::limits;
 use crate::nearest::nearest;
 use crate::text::{elided, is_hidden};
 
-/// What a keyword holds.
+/// The type of a keyword's value.
 #[derive(Clone, Copy, Debug)]
 enum Holds {
     Anything,
@@ -89,7 +89,7 @@ const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 
-/// What is wrong with a schema, in one sentence; nothing if it can be used.
+/// The first fault of a schema, in one sentence.
 pub(super) fn fault(root: &Node) -> Option<String> {
     check(root).err()
 }
@@ -119,7 +119,7 @@ fn check(root: &Node) -> Result<(), String> {
     schema(root, root, "outputSchema")
 }
 
-/// One schema, which stands in another at some place.
+/// Checks one schema, which is part of another.
 fn schema(node: &Node, root: &Node, place: &str) -> Result<(), String> {
     let members = match (&node.kind, node.members()) {
         (JsonKind::Bool(_), _) => return Ok(()),
@@ -137,7 +137,7 @@ fn schema(node: &Node, root: &Node, place: &str) -> Result<(), String> {
                 let words = KEYWORDS.map(|(word, _)| word);
                 let near = nearest(key, words).map(|near| format!("; did you mean `{near}`?"));
                 return Err(format!(
-                    "`{place}` is no keyword of JSON Schema{}",
+                    "`{place}` is not a keyword of JSON Schema{}",
                     near.unwrap_or_default()
                 ));
             }
@@ -306,14 +306,14 @@ mod tests {
         fault(&json::parse(text).expect("JSON").0)
     }
 
-    /// What another reader of the same draft thinks.
+    /// The verdict of another implementation of the same draft.
     fn is_schema(text: &str) -> bool {
         let value: serde_json::Value = serde_json::from_str(text).expect("JSON");
         jsonschema::draft202012::meta::is_valid(&value)
     }
 
     #[test]
-    fn what_is_a_schema_passes() {
+    fn valid_schemas_pass() {
         let rows = [
             "{}",
             r#"{"type":"object","properties":{"a":{"type":["string","null"]},"b":true},"required":["a"]}"#,
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told_in_one_sentence() {
+    fn invalid_schemas_get_one_sentence() {
         let rows = [
             (
                 "[]",
@@ -375,9 +375,9 @@ mod tests {
         }
     }
 
-    /// A schema by the letter, and of no use here.
+    /// A valid schema that is refused here all the same.
     #[test]
-    fn what_leads_outside_or_nowhere_is_refused() {
+    fn references_outside_or_to_nothing_are_refused() {
         let deep = format!(
             "{}{}",
             r#"{"not":"#.repeat(40),

@@ -27,7 +27,7 @@ fn check(from: &str, to: &str, same: bool) {
 }
 
 #[test]
-fn what_means_nothing_does_not_count() {
+fn irrelevant_fields_do_not_change_the_digest() {
     check(
         r#""name":"a","#,
         r#""toolId":"z","name":"a","draft":true,"x-vendor":1,"#,
@@ -52,7 +52,7 @@ fn what_means_nothing_does_not_count() {
 }
 
 #[test]
-fn what_the_model_sees_and_what_runs_counts() {
+fn relevant_fields_change_the_digest() {
     check("return 1", "return 2", false);
     check(r#""name":"a","#, r#""name":"b","#, false);
     check(r#""name":"a","#, r#""name":"a","description":"d","#, false);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{JsonKind, Member, Node, Span};
 use crate::limits;
 
-/// Why a text is not JSON we take.
+/// Why a text is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonFault {
     /// Where, in bytes.
@@ -124,7 +124,7 @@ impl Parser<'_> {
                 self.skip_space();
                 if self.peek() == Some(b'}') {
                     self.offset = comma;
-                    return Err(self.fault("a comma stands before `}`", Some("remove the comma")));
+                    return Err(self.fault("there is a comma before `}`", Some("remove the comma")));
                 }
             } else if self.take(b'}') {
                 members.shrink_to_fit();
@@ -179,7 +179,7 @@ impl Parser<'_> {
                 self.skip_space();
                 if self.peek() == Some(b']') {
                     self.offset = comma;
-                    return Err(self.fault("a comma stands before `]`", Some("remove the comma")));
+                    return Err(self.fault("there is a comma before `]`", Some("remove the comma")));
                 }
             } else if self.take(b']') {
                 items.shrink_to_fit();
@@ -228,13 +228,10 @@ impl Parser<'_> {
                 }
                 Some(b'\\') => value.push(self.escape()?),
                 Some(b'\n' | b'\r') => {
-                    return Err(self.fault(
-                        "a string goes over the end of its line",
-                        Some("write `\\n`"),
-                    ));
+                    return Err(self.fault("a string contains a line break", Some("write `\\n`")));
                 }
                 Some(byte) => {
-                    let message = format!("a control character stands in a string, code {byte}");
+                    let message = format!("a string contains a control character, code {byte}");
                     return Err(self.fault(&message, Some(&format!("write `\\u{byte:04x}`"))));
                 }
                 None => return Err(self.fault("this string is never closed", None)),
@@ -262,7 +259,7 @@ impl Parser<'_> {
             _ => {
                 self.offset = start;
                 return Err(self.fault(
-                    "JSON knows no such escape",
+                    "JSON has no such escape",
                     Some("write `\\\\` for a backslash"),
                 ));
             }
@@ -291,7 +288,7 @@ impl Parser<'_> {
         char::from_u32(code).ok_or_else(|| {
             self.offset = start;
             self.fault(
-                "half of a surrogate pair stands alone",
+                "a surrogate is missing its other half",
                 Some("write both halves, or the character itself"),
             )
         })
@@ -320,7 +317,7 @@ impl Parser<'_> {
         if self.take(b'0') {
             if self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
                 self.offset = start;
-                return Err(self.fault("a number starts with a needless 0", Some("remove the 0")));
+                return Err(self.fault("a number has a leading 0", Some("remove the 0")));
             }
         } else {
             self.digits(start)?;
@@ -364,7 +361,7 @@ impl Parser<'_> {
         }
         Err(self.fault(
             "expected a value",
-            Some(&format!("if `{word}` was meant, spell it so")),
+            Some(&format!("if `{word}` was meant, write it like this")),
         ))
     }
 
@@ -434,7 +431,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a key is none of the members before it. `many` is used once they are many.
+/// Whether a key is new. `many` is used once there are many members.
 fn is_new(key: &str, before: &[Member], many: &mut HashSet<String>) -> bool {
     if before.len() < MEMBERS_FEW {
         return before.iter().all(|member| member.key != key);

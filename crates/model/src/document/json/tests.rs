@@ -20,8 +20,8 @@ fn each_refusal_says_what_and_where() {
     refused("", "the file is empty", 1, 1);
     refused("[", "the text ends where a value should start", 1, 2);
     refused("{ // a\n}", "JSON has no comments", 1, 3);
-    refused("{\n  \"a\": 1,\n}", "a comma stands before `}`", 2, 9);
-    refused("[1,]", "a comma stands before `]`", 1, 3);
+    refused("{\n  \"a\": 1,\n}", "there is a comma before `}`", 2, 9);
+    refused("[1,]", "there is a comma before `]`", 1, 3);
     refused("{\"a\" 1}", "expected `:` after a key", 1, 6);
     refused("{a: 1}", "expected a key in double quotes", 1, 2);
     refused("{\"a\": 'x'}", "a string starts with `'`", 1, 7);
@@ -37,18 +37,18 @@ fn each_refusal_says_what_and_where() {
         1,
         8,
     );
-    refused("\"é\\x\"", "JSON knows no such escape", 1, 3);
-    refused("\"\\ud800\"", "half of a surrogate pair stands alone", 1, 2);
+    refused("\"é\\x\"", "JSON has no such escape", 1, 3);
+    refused("\"\\ud800\"", "a surrogate is missing its other half", 1, 2);
     refused("\"\\u12g4\"", "`\\u` needs four hexadecimal digits", 1, 2);
     refused("\"open", "this string is never closed", 1, 1);
-    refused("\"a\nb\"", "a string goes over the end of its line", 1, 3);
+    refused("\"a\nb\"", "a string contains a line break", 1, 3);
     refused(
         "\"a\u{1}b\"",
-        "a control character stands in a string, code 1",
+        "a string contains a control character, code 1",
         1,
         3,
     );
-    refused("01", "a number starts with a needless 0", 1, 1);
+    refused("01", "a number has a leading 0", 1, 1);
     refused("1.", "this is not a number: a digit is missing", 1, 1);
     refused("1e999", "this number is too large", 1, 1);
     refused("tru", "expected a value", 1, 1);
@@ -123,7 +123,7 @@ fn any_value() -> impl Strategy<Value = serde_json::Value> {
 
 proptest! {
     #[test]
-    fn what_serde_writes_we_read_alike(value in any_value()) {
+    fn json_of_serde_is_read_the_same(value in any_value()) {
         let text = serde_json::to_string(&value).expect("text");
         let (node, repeated) = parse(&text).expect("json");
         prop_assert!(repeated.is_empty());
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn what_we_write_we_read_alike(value in any_value()) {
+    fn our_json_is_read_the_same(value in any_value()) {
         let (node, _) = parse(&serde_json::to_string(&value).expect("text")).expect("json");
         let (again, _) = parse(&node.to_text()).expect("json");
         prop_assert_eq!(again, node);
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_survived(text in any::<String>()) {
+    fn any_text_is_parsed_without_panic(text in any::<String>()) {
         if let Err(fault) = parse(&text) {
             prop_assert!(Lines::new(&text).position(fault.span.start).line >= 1);
         }

@@ -37,7 +37,7 @@ fn other_text_is_literal() {
 }
 
 #[test]
-fn a_lowercase_slip_is_noticed() {
+fn malformed_placeholders_are_reported() {
     assert_eq!(
         lookalikes("${api_key} ${Api-Key} ${OK} ${not this}"),
         ["api_key", "Api-Key"]
@@ -69,7 +69,7 @@ fn a_value_is_not_resolved_twice() {
 proptest! {
     /// Parts put back together are the value, whatever it holds.
     #[test]
-    fn parts_lose_nothing(value in "[${}A-Za-z0-9_ ]{0,40}") {
+    fn splitting_loses_no_text(value in "[${}A-Za-z0-9_ ]{0,40}") {
         let joined: String = parts(&value).iter().map(|part| match part {
             Part::Literal(text) => (*text).to_owned(),
             Part::Name(name) => format!("${{{name}}}"),

@@ -1,6 +1,7 @@
 //! A command line as a POSIX shell splits it, where it is one plain command: words and
 //! quotes. Everything a shell would expand, or start another command with, is refused
-//! with the place, so what is compared with a list is what the shell would run.
+//! with the place, so the command compared with a list is the command the shell would
+//! run.
 
 /// Why a command line is not one plain command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +28,7 @@ pub enum CommandFault {
     Assignment,
 }
 
-/// What starts another command, redirects, or is replaced by something else.
+/// Characters that start another command, redirect, or are expanded.
 const MARKS: [char; 18] = [
     ';', '&', '|', '<', '>', '`', '$', '(', ')', '{', '}', '\n', '\r', '\\', '*', '?', '!', '[',
 ];
@@ -45,7 +46,7 @@ pub fn words(line: &str) -> Result<Vec<String>, CommandFault> {
         };
         match quote {
             Some((open, _)) if character == open => quote = None,
-            // Nothing means anything between single quotes.
+            // Between single quotes every character is literal.
             Some(('\'', _)) => word.get_or_insert_default().push(character),
             Some(_) => match character {
                 '$' | '`' | '\\' | '!' => return Err(mark),

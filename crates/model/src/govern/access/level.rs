@@ -1,5 +1,5 @@
-//! Access levels: which categories of tools a caller has, and six constraints on
-//! what those tools may do. A level takes from a call's policy, it never adds.
+//! Access levels: which categories of tools a caller has, and six constraints on what
+//! those tools may do. A level narrows a call's policy and never widens it.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,18 @@ use crate::policy::EffectivePolicy;
 use crate::text::elided;
 
 crate::words! {
-    /// A level. Later is wider; `custom` stands apart.
+    /// A level. Later is wider; `custom` is not comparable.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum AccessLevel {
         /// No access to anything outside the workspace.
         Sandboxed = "sandboxed",
-        /// Listed hosts, and questions before what matters.
+        /// Listed hosts, and approval for important actions.
         Restricted = "restricted",
         /// Ordinary work.
         Standard = "standard",
         /// Everything the documents declare.
         Elevated = "elevated",
-        /// What the operator writes, and nothing else.
+        /// Only what the operator sets.
         Custom = "custom",
     }
 }
@@ -42,7 +42,7 @@ crate::words! {
     }
 }
 crate::words! {
-    /// What a tool may run in.
+    /// The isolation a tool needs.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum CodeIsolation {
         /// The sandbox, a jail with namespaces of its own, or a container.
@@ -52,7 +52,7 @@ crate::words! {
     }
 }
 crate::words! {
-    /// What a call reaches. Later is wider.
+    /// The network access of a call. Later is wider.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum NetworkScope {
         /// Nothing.
@@ -64,7 +64,7 @@ crate::words! {
     }
 }
 crate::words! {
-    /// What a call does with repositories. Later is wider.
+    /// The access of a call to repositories. Later is wider.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum GitScope {
         /// Reaches no other repository: neither clones, fetches nor pushes.
@@ -93,11 +93,11 @@ crate::words! {
 pub struct Constraints {
     /// Which folders.
     pub files: FileScope,
-    /// What the code runs in.
+    /// The isolation of code.
     pub code: CodeIsolation,
-    /// What can be reached.
+    /// Network access.
     pub network: NetworkScope,
-    /// What is done with repositories.
+    /// Access to repositories.
     pub git: GitScope,
     /// Whether commands are run.
     pub terminal: TerminalScope,
@@ -107,16 +107,16 @@ pub struct Constraints {
     pub requires_approval: BTreeSet<Action>,
 }
 
-/// What the operator changes about the constraints of a level.
+/// The operator's changes to the constraints of a level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConstraintChanges {
     /// Which folders.
     pub files: Option<FileScope>,
-    /// What the code runs in.
+    /// The isolation of code.
     pub code: Option<CodeIsolation>,
-    /// What can be reached.
+    /// Network access.
     pub network: Option<NetworkScope>,
-    /// What is done with repositories.
+    /// Access to repositories.
     pub git: Option<GitScope>,
     /// Whether commands are run.
     pub terminal: Option<TerminalScope>,
@@ -126,14 +126,14 @@ pub struct ConstraintChanges {
     pub requires_approval: Option<BTreeSet<Action>>,
 }
 
-/// What constraints look at besides the policy.
+/// The input of constraints, beside the policy.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelInput<'a> {
     /// The tool's category.
     pub category: &'a str,
-    /// What the call does.
+    /// The actions of the call.
     pub actions: &'a [Action],
-    /// With what.
+    /// The arguments.
     pub arguments: &'a Map<String, Value>,
     /// Whether it runs in the sandbox, in a jail with namespaces of its own, or in a
     /// container.
@@ -160,8 +160,8 @@ impl AccessLevel {
         }
     }
 
-    /// The constraints of a level. Those of `custom` are the tightest there are,
-    /// until the operator says otherwise.
+    /// The constraints of a level. Those of `custom` are the tightest, until the
+    /// operator changes them.
     #[must_use]
     pub fn constraints(self) -> Constraints {
         let (files, network, git, terminal) = match self {
@@ -302,15 +302,15 @@ const STANDARD: [&str; 20] = [
     "WEB",
 ];
 
-/// A policy as a level leaves it.
+/// A policy narrowed by a level.
 #[must_use]
 pub fn narrow(policy: &EffectivePolicy, level: AccessLevel) -> EffectivePolicy {
     level.constraints().narrow(policy)
 }
 
 impl Constraints {
-    /// A policy with everything taken away that the constraints do not allow. The
-    /// badge's signals that take nothing (`destructive`, class lists) stay.
+    /// A policy without everything that the constraints do not allow. Risk signals that
+    /// grant nothing (`destructive`, class lists) stay.
     #[must_use]
     pub fn narrow(&self, policy: &EffectivePolicy) -> EffectivePolicy {
         let mut narrowed = policy.clone();
@@ -336,8 +336,8 @@ impl Constraints {
         narrowed
     }
 
-    /// Whether a folder is in reach. Spelling only: the folder's handle keeps what
-    /// is opened beneath it.
+    /// Whether a folder is in reach. By spelling only: the folder's handle confines
+    /// files to it.
     fn reaches(&self, folder: Option<&str>) -> bool {
         let Some(folder) = folder else {
             return true;
@@ -366,30 +366,30 @@ impl Constraints {
         }
     }
 
-    /// What the constraints that no policy can express say about a call.
+    /// The decision of the constraints that no policy can express.
     #[must_use]
     pub fn check(&self, input: &LevelInput<'_>) -> Option<(Effect, String)> {
         let does = |word: &str| input.actions.iter().any(|action| action.word() == word);
         let deny = |why: &str| Some((Effect::Deny, why.to_owned()));
         if self.code == CodeIsolation::Containerized && !input.contained {
             return deny(
-                "the caller's level takes only tools that run in the sandbox, in a jail with namespaces, or in a container",
+                "the caller's level allows only tools that run in the sandbox, in a jail with namespaces, or in a container",
             );
         }
         if self.network == NetworkScope::None && does("comms:external") {
             return deny("the caller's level has no network");
         }
         if self.git < GitScope::Full && does("vcs:push") {
-            return deny("the caller's level does not push");
+            return deny("the caller's level does not allow a push");
         }
         let repository = input
             .actions
             .iter()
             .any(|action| action.category() == "vcs");
         if self.git == GitScope::LocalOnly && repository && does("external_data:request") {
-            return deny("the caller's level does not reach other repositories");
+            return deny("the caller's level does not allow other repositories");
         }
-        // What only looks at a job runs no command.
+        // Looking at a job runs no command.
         let only_reads = input.actions.iter().all(Action::is_read);
         if !only_reads && input.category.eq_ignore_ascii_case("TERMINAL") {
             match self.terminal {
@@ -418,13 +418,13 @@ impl Constraints {
     /// One command of the list, with nothing in it that starts another.
     fn refused_command(&self, arguments: &Map<String, Value>) -> Option<String> {
         let Some(command) = arguments.get("command").and_then(Value::as_str) else {
-            return Some("the caller's level needs a `command` it can look at".to_owned());
+            return Some("the caller's level needs a `command` that can be checked".to_owned());
         };
         let words = match command::words(command) {
             Ok(words) => words,
             Err(why) => {
                 return Some(format!(
-                    "the caller's level takes single commands only: {why}"
+                    "the caller's level allows single commands only: {why}"
                 ));
             }
         };
@@ -443,7 +443,7 @@ impl Constraints {
 }
 
 impl ConstraintChanges {
-    /// Constraints with what is set here in place of what was there.
+    /// Constraints with these changes applied.
     #[must_use]
     pub fn over(&self, under: Constraints) -> Constraints {
         let own = self.clone();

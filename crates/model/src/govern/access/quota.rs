@@ -1,5 +1,5 @@
-//! How much: calls in a minute, calls at one time, units in a day; and the pause
-//! of a caller who is denied again and again.
+//! Quotas: calls in a minute, calls at one time, units in a day; and the pause of a
+//! caller that is denied repeatedly.
 //!
 //! State machines without a clock or storage: the caller of a function passes the time
 //! and what was counted so far, and keeps what comes back. They are exact on the
@@ -34,22 +34,22 @@ pub struct RateLimit {
     pub calls_per_minute: Option<u64>,
     /// Calls at one time.
     pub concurrent: Option<u64>,
-    /// Units in a day of universal time. What a unit is, is the operator's affair;
-    /// [`Costs`] says how many a call takes.
+    /// Units in a day of universal time. The operator decides what a unit is; [`Costs`]
+    /// has the units of a call.
     pub units_per_day: Option<u64>,
 }
 
-/// What a call costs of a day's units, by tool.
+/// The price of a call, in units of a day, by tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
     /// Patterns of tools, and the units a call of one costs.
     pub list: Vec<(NamePattern, u64)>,
 }
 
-/// What a call costs where nothing is said about its tool.
+/// The price of a call without an entry in [`Costs`].
 const UNITS_DEFAULT: u64 = 1;
 
-/// A call at the door.
+/// A call that asks for a place.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitedCall<'a> {
     /// Who calls.
@@ -58,13 +58,13 @@ pub struct LimitedCall<'a> {
     pub groups: &'a [String],
     /// What is called.
     pub tool: &'a str,
-    /// What it costs of a day's units.
+    /// Its price, in units of a day.
     pub units: u64,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
-/// A call that a limit does not let in.
+/// A call that a limit refuses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LimitExceeded {
@@ -76,7 +76,7 @@ pub struct LimitExceeded {
     pub again: RetryAfter,
 }
 
-/// When a call that was not let in may be.
+/// When a refused call may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
     /// After so many milliseconds.
@@ -89,7 +89,7 @@ pub enum RetryAfter {
     Never,
 }
 
-/// How a day stands under one limit, before a call.
+/// The units of a day under one limit, before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DailyUnits {
     /// Units of a day.
@@ -102,17 +102,17 @@ pub struct DailyUnits {
     pub turns_in_ms: u64,
 }
 
-/// What one caller used of one limit: calls by second for one minute, what runs,
-/// and the units of the day.
+/// The usage of one limit by one caller: calls by second for one minute, what runs, and
+/// the units of the day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitUsage {
     seconds: BTreeMap<u64, u64>,
-    /// By the process they run in: what a dead one ran is over.
+    /// By process: the calls of a dead process are over.
     running: BTreeMap<String, u64>,
     day: u64,
     units: u64,
-    /// The latest time seen. A clock that is set back stands still here.
+    /// The latest time seen. If the clock is set back, this stays.
     now_ms: u64,
 }
 
@@ -180,8 +180,8 @@ impl RateLimit {
 }
 
 impl Costs {
-    /// What a call of a tool costs: the most that any pattern says, so that no line
-    /// makes cheaper what another made dear, and their order does not matter.
+    /// The price of a call of a tool: the highest of all matching patterns, so a
+    /// narrower entry cannot lower it and their order does not matter.
     #[must_use]
     pub fn of(&self, tool: &str) -> u64 {
         if self.list.is_empty() {
@@ -214,8 +214,8 @@ impl fmt::Display for DailyUnits {
     }
 }
 
-/// Lets a call in, or says which limit does not. Either it counts under every
-/// limit or under none. Each limit comes with what its caller used of it.
+/// Counts a call, or returns the limit that refuses it. It counts under every limit or
+/// under none. Each limit comes with its caller's usage.
 pub fn enter(
     held: &mut [(&RateLimit, LimitUsage)],
     visit: &LimitedCall<'_>,
@@ -225,6 +225,7 @@ pub fn enter(
         tally.forget(visit.at_ms);
         tally.fits(limit, visit.units)?;
     }
+    // Only after every limit agreed: a refused call must use up nothing.
     for (_, tally) in held.iter_mut() {
         let second = tally.now_ms / 1_000;
         *tally.seconds.entry(second).or_default() += 1;
@@ -259,6 +260,7 @@ impl LimitUsage {
             *running = running.saturating_sub(1);
         }
         self.running.retain(|_, running| *running > 0);
+        // A call that ran past midnight must not be refunded into the new day.
         if self.day == entered_ms / DAY_MS {
             self.units = self.units.saturating_sub(units_back);
         }
@@ -269,12 +271,12 @@ impl LimitUsage {
         self.running.keys().map(String::as_str)
     }
 
-    /// What a dead process ran is over.
+    /// Ends the calls of a dead process.
     pub fn forget_process(&mut self, process: &str) {
         self.running.remove(process);
     }
 
-    /// From when on it says nothing any more; never while something runs.
+    /// From when on it can be dropped; never while a call runs.
     #[must_use]
     pub fn idle_from_ms(&self) -> Option<u64> {
         if !self.running.is_empty() {
@@ -296,7 +298,7 @@ impl LimitUsage {
         self.units
     }
 
-    /// How the day stands for a call under a limit that has units.
+    /// The units of the day for a call, under a limit that has units.
     #[must_use]
     pub fn day(&self, limit: &RateLimit, visit: &LimitedCall<'_>) -> Option<DailyUnits> {
         let mut now = self.clone();
@@ -342,6 +344,7 @@ impl LimitUsage {
                 .next()
                 .copied()
                 .unwrap_or(now_ms / 1_000);
+            // Rounded up by a second, because calls are counted by whole seconds.
             let free_ms = (first + SECONDS + 1) * 1_000;
             let wait = free_ms.saturating_sub(now_ms);
             let what = format!("{} in a minute", counted(most, "call"));
@@ -356,6 +359,7 @@ impl LimitUsage {
             && units > day.left()
         {
             let again = match units > day.most {
+                // Waiting cannot help a call that costs more than a whole day has.
                 true => RetryAfter::Never,
                 false => RetryAfter::Tomorrow(day.turns_in_ms),
             };
@@ -370,31 +374,31 @@ fn counted(number: u64, noun: &str) -> String {
     text::count(usize::try_from(number).unwrap_or(usize::MAX), noun)
 }
 
-/// How often a caller was denied. Three in a row, or twenty in all, and the
-/// caller is paused until a person says otherwise.
+/// How often a caller was denied. After three in a row, or twenty in all, it is paused
+/// until a person resumes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Denials {
     /// Since the last call that was not denied.
     pub in_a_row: u32,
-    /// Since a person last looked.
+    /// Since a person last resumed the caller.
     pub in_all: u32,
 }
 
-/// What a call says about whether its caller should go on.
+/// How a call counts towards a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DenialCount {
     /// It was let through.
     Allowed,
     /// A rule, a level or a person said no.
     Denied,
-    /// Neither: a slip, a limit, a call that was taken back.
+    /// Neither: invalid arguments, a limit, a cancelled call.
     Neither,
 }
 
 impl DenialCount {
-    /// Looks at what the caller was told. Arguments that do not fit and tools that
-    /// do not exist are slips. So is a tool that exists, but not for this caller:
-    /// if it counted, a pause would tell the two apart (invariant 10).
+    /// Judges by the caller's own error. Invalid arguments and unknown tools do not
+    /// count. Neither does a tool that exists, but not for this caller: if it counted,
+    /// a pause would tell the two apart (invariant 10).
     #[must_use]
     pub fn of(outcome: &Outcome) -> DenialCount {
         match outcome.status {
@@ -441,7 +445,7 @@ impl Denials {
         }
     }
 
-    /// After a person said so.
+    /// After a person resumed the caller.
     #[must_use]
     pub fn resumed() -> Denials {
         Denials::default()
@@ -543,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_at_one_time_come_back() {
+    fn ended_calls_free_their_place() {
         let all = [limit(None, Some(2), None)];
         let mut meter = Meter::default();
         meter.enter(&all, &visit("Ann", "a", 1, 0)).expect("room");
@@ -561,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn units_come_back_to_their_own_day_only() {
+    fn units_are_refunded_to_their_own_day_only() {
         let all = [limit(None, None, Some(2))];
         let mut meter = Meter::default();
         for _ in 0..2 {
@@ -575,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dearest_pattern_counts_and_a_stranger_costs_one() {
+    fn the_highest_price_applies_and_the_default_is_one() {
         let list = [
             ("pay.*", 5),
             ("PAY.Refund", 2),
@@ -594,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_says_how_it_stands_without_counting() {
+    fn a_day_is_reported_without_counting() {
         let all = [limit(None, None, Some(10))];
         let mut meter = Meter::default();
         meter.enter(&all, &visit("ann", "a", 4, 0)).expect("room");
@@ -618,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tally_says_when_it_says_nothing_any_more() {
+    fn usage_tells_when_it_can_be_dropped() {
         let all = [limit(Some(5), None, Some(5))];
         let mut meter = Meter::default();
         meter
@@ -661,7 +665,7 @@ mod tests {
 
     /// Every reason there is: only these are a no to the caller itself.
     #[test]
-    fn a_slip_is_no_denial() {
+    fn invalid_calls_are_no_denials() {
         let outcome = |status, reason| Outcome {
             call_id: String::new(),
             status,
@@ -709,7 +713,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_minute_holds_more(steps in prop::collection::vec(0_u64..20_000, 1..80), most in 1_u64..6) {
+        fn no_minute_has_more_calls_than_its_limit(steps in prop::collection::vec(0_u64..20_000, 1..80), most in 1_u64..6) {
             let all = [limit(Some(most), None, None)];
             let mut meter = Meter::default();
             let (mut now, mut seen) = (0, Vec::new());

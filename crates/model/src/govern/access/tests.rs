@@ -199,7 +199,7 @@ mod narrowing {
 
     /// What trust leaves is never more than what the operator gave.
     #[test]
-    fn trust_only_takes() {
+    fn trust_never_exceeds_the_given_level() {
         let given = AccessLevel::ALL.iter().copied().map(Some).chain([None]);
         for (given, earned) in
             given.flat_map(|one| AccessLevel::ALL.iter().map(move |two| (one, *two)))
@@ -257,7 +257,7 @@ mod narrowing {
 /// What is given to one subject of an issuer is not given to one whose name only looks
 /// the same when it is folded: lists, levels, groups and the scope of trust.
 #[test]
-fn subjects_have_what_was_given_to_the_letter() {
+fn rights_of_subjects_are_case_sensitive() {
     let text = "[callers.\"oauth:kim\"]\nlevel = \"elevated\"\ndeny = [\"x*\"]\n\
                 [groups.crew]\nmembers = [\"oauth:kim\", \"Ann\"]\n";
     let access = crate::config::Config::parse(text).expect("a config").access;

@@ -21,7 +21,7 @@ fn does(extra: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_list_is_what_was_agreed() {
+fn the_taxonomy_is_pinned() {
     let unique: BTreeSet<_> = TAXONOMY.iter().map(|(word, _)| *word).collect();
     assert_eq!(unique.len(), 41);
     let expanded = |word| Actions::default().expand(word, ListUse::Grant).expect(word);
@@ -68,7 +68,7 @@ fn registering_grants_nothing_by_accident() {
 }
 
 #[test]
-fn what_a_tool_does_follows_from_what_it_may() {
+fn actions_follow_from_the_policy() {
     does("", &["code:read"]);
     does(
         r#","sandboxOverrides":{"fileWrite":true,"networkMode":"strict"}"#,
@@ -103,7 +103,7 @@ fn an_author_declares_more_and_never_less() {
         r#","sandboxOverrides":{"fileWrite":true},"x-ringfence-actions":["code:read"]"#,
         &["code:read", "code:write"],
     );
-    // What nobody knows stays, and is as bad as any.
+    // An unknown action stays, and is rated as the worst.
     does(
         r#","x-ringfence-actions":["depoly:production"]"#,
         &["code:read", "depoly:production"],

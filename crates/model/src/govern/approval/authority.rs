@@ -1,6 +1,6 @@
-//! Who may say yes: for each way an answer can come, and for each caller, up to
-//! which risk an answer counts. The engine asks here before it shows a question,
-//! when an answer comes, and again when a call wants to run by it.
+//! Who may approve: for each channel and caller, the risk up to which an answer counts.
+//! The engine asks before it shows a question, when an answer comes, and when a call
+//! uses the answer.
 //!
 //! Attack: the program that wants a call is also the program that shows the
 //! question. Its word that a person agreed is worth what the owner says it is
@@ -11,12 +11,11 @@ use crate::govern::approval::ApprovalsConfig;
 use crate::limits;
 use crate::policy::risk::Level;
 
-/// The risk up to which a client that its owner connects answers, unless the owner
-/// says otherwise.
+/// The default risk up to which a connected client may answer.
 pub const CONNECTED_DEFAULT: Level = Level::L4;
 
 crate::words! {
-    /// How an answer comes.
+    /// The channel of an answer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Channel {
         /// A form in the caller's own client, while its call waits.
@@ -36,7 +35,7 @@ crate::words! {
     }
 }
 
-/// What speaks for a person having answered.
+/// The evidence that a person answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// The caller's own program says so.
@@ -50,7 +49,7 @@ pub enum Evidence {
 }
 
 impl Channel {
-    /// What an answer that comes so has for itself.
+    /// The evidence behind answers of this channel.
     #[must_use]
     pub fn evidence(self) -> Evidence {
         match self {
@@ -68,7 +67,7 @@ impl Channel {
     }
 }
 
-/// What is asked about.
+/// The subject of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalSubject {
     /// A call of this risk.
@@ -88,8 +87,8 @@ pub enum AnswerRefusal {
     Separate,
 }
 
-/// The risk up to which answers that come so count for this caller's calls. Nothing
-/// means that none does.
+/// The risk up to which answers of this channel count for this caller's calls. `None`
+/// means that no answer counts.
 #[must_use]
 pub fn up_to(channel: Channel, caller: &Caller, settings: &ApprovalsConfig) -> Option<Level> {
     if channel == Channel::Automation {
@@ -104,16 +103,16 @@ pub fn up_to(channel: Channel, caller: &Caller, settings: &ApprovalsConfig) -> O
     client_up_to(&caller.name, settings)
 }
 
-/// What the owner said that a caller's own client may answer. L0 is nothing, also
-/// for a question about a tool of L0.
+/// The risk up to which a caller's own client may answer. L0 means never, also for a
+/// tool of L0.
 #[must_use]
 pub fn client_up_to(name: &str, settings: &ApprovalsConfig) -> Option<Level> {
     let said = settings.answers.get(&caller::folded(name)).copied();
     said.filter(|level| *level > Level::L0)
 }
 
-/// Whether an answer that comes so, from the one called `by`, counts for a question
-/// about `matter` that this caller raised.
+/// Whether an answer of `by` through this channel counts for this caller's question
+/// about `matter`.
 pub fn counts(
     channel: Channel,
     matter: ApprovalSubject,

@@ -1,4 +1,4 @@
-//! How people are asked, as `[approvals]` says.
+//! `[approvals]`: how people are asked.
 
 use std::collections::BTreeMap;
 

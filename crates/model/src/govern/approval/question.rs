@@ -16,8 +16,8 @@ use crate::limits;
 use crate::record::mask::{Masked, Masker};
 use crate::text;
 
-/// The question in the document's words, or in ours. What was filled in is not
-/// looked at again.
+/// The question in the document's words, or in ours. Replaced text is not expanded
+/// again.
 #[must_use]
 pub fn prompt(
     document: &Document,
@@ -55,7 +55,7 @@ pub fn prompt(
     masker.text(&text::elided(&prompt, limits::APPROVAL_PROMPT_CHARS_MAX))
 }
 
-/// `toolName`, `args`, or a path into the arguments; anything else stays as it is.
+/// `toolName`, `args`, or a path into the arguments; anything else stays unchanged.
 fn fill(field: &str, document: &Document, arguments: &Value) -> Option<String> {
     if field == "toolName" {
         return Some(document.name.clone());
@@ -88,8 +88,8 @@ pub fn arguments(
     masker.text(&text::elided(&line, chars_max))
 }
 
-/// The arguments that a line of [`arguments`] shows; nothing if its middle was left out.
-/// Characters that were shown as numbers are themselves again.
+/// The arguments that a line of [`arguments`] shows; `None` if its middle was left out.
+/// Characters shown as numbers are restored.
 #[must_use]
 pub fn read_arguments(line: &str) -> Option<Value> {
     let mut json = String::with_capacity(line.len());
@@ -97,7 +97,7 @@ pub fn read_arguments(line: &str) -> Option<Value> {
     while let Some(at) = rest.find('\\') {
         let (before, from) = rest.split_at_checked(at)?;
         json.push_str(before);
-        // In JSON a backslash of the text is two, so this is never the text's own.
+        // JSON doubles a backslash of the text, so a single one is ours.
         match from.strip_prefix("\\u{") {
             Some(number) => {
                 let (number, after) = number.split_once('}')?;

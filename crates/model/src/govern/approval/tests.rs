@@ -209,7 +209,7 @@ fn scopes_narrow_as_the_risk_rises() {
 }
 
 #[test]
-fn what_waits_or_counts_expires_and_the_rest_stays() {
+fn open_questions_and_valid_approvals_expire() {
     for state in ApprovalState::ALL {
         assert_eq!(state.at(5, 4), *state);
         let expires = matches!(state, ApprovalState::Pending | ApprovalState::Approved);
@@ -336,7 +336,7 @@ fn assert_all_differ(first: Binding, others: impl Iterator<Item = Binding>) {
 
 proptest! {
     /// Whatever an argument holds, a question is one line without a character
-    /// nobody sees, is bounded, and what is shown is shown the same again.
+    /// a person cannot see, is bounded, and what is shown is shown the same again.
     #[test]
     fn questions_are_one_visible_line(text in any::<String>(), template in "[ -~{}]{0,40}") {
         let shown_text = shown(&text);

@@ -26,7 +26,7 @@ fn computing_and_reading_the_workspace_need_nothing() {
 }
 
 #[test]
-fn whatever_reaches_further_is_a_need() {
+fn every_wider_access_is_a_need() {
     let hosts = r#""networkMode":"allowlist","hostsAllow":["b.example","a.example"]"#;
     let expected = ["host a.example", "host b.example", "variable KEY"];
     assert_eq!(needed(hosts, r#"{"k":"${KEY}-${KEY}"}"#), expected);
@@ -45,7 +45,7 @@ fn whatever_reaches_further_is_a_need() {
 }
 
 #[test]
-fn what_was_granted_covers_itself_and_what_is_narrower() {
+fn a_grant_covers_itself_and_narrower_needs() {
     let granted = |words: &[&str]| {
         let words = words.iter().map(|word| (*word).to_owned());
         Granted::Only(Arc::new(words.collect()))

@@ -27,7 +27,7 @@ use crate::policy::risk::Level;
 
 pub use parser::ConditionFault;
 
-/// What must hold for a rule to be about a call.
+/// The condition under which a rule applies to a call.
 #[derive(Clone)]
 pub struct Condition {
     text: String,
@@ -43,7 +43,7 @@ enum Test {
     Predicate(Predicate),
 }
 
-/// What a condition may look at.
+/// The input of a condition.
 #[derive(Clone, Debug)]
 pub struct ConditionScope<'a> {
     /// The arguments, checked.
@@ -99,7 +99,7 @@ impl Condition {
         })
     }
 
-    /// A condition in Rust. `name` stands where an expression has its text.
+    /// A condition in Rust. `name` takes the place of an expression's text.
     pub(crate) fn predicate(predicate: Predicate, name: &str) -> Condition {
         Condition {
             text: name.to_owned(),
@@ -127,11 +127,11 @@ impl Condition {
         &self.text
     }
 
-    /// Whether it holds.
+    /// Whether it is true.
     pub fn holds(&self, scope: &ConditionScope<'_>) -> Result<bool, Unevaluable> {
         match &self.test {
             Test::Expression(root) => eval::boolean(root, scope),
-            // Whatever state it leaves behind is the program's; here a panic denies.
+            // A panic denies. State that it leaves behind is the program's own.
             Test::Predicate(predicate) => catch_unwind(AssertUnwindSafe(|| predicate(scope)))
                 .map_err(|_| Unevaluable::Panicked),
         }
@@ -254,7 +254,7 @@ enum Literal {
     Text(String),
 }
 
-/// What an expression can start from.
+/// The roots of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Root {
     Args,
@@ -262,8 +262,8 @@ enum Root {
     World(World),
 }
 
-/// One field of `caller`, `tool` or `time`. Known when the rule is read, so a
-/// slip is found then.
+/// One field of `caller`, `tool` or `time`. Known when the rule is read, so an unknown
+/// one is reported then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum World {
     CallerName,
@@ -395,7 +395,7 @@ impl Expr {
         }
     }
 
-    /// What it certainly is, where that is plain from the text.
+    /// The type of its value, if the text determines it.
     fn kind(&self) -> Option<&'static str> {
         match self {
             Expr::Literal(Literal::Null) => Some("null"),
@@ -429,8 +429,8 @@ impl Expr {
     }
 }
 
-/// Any text at all, read as a condition and evaluated. Neither panics, and what
-/// is read once is read again the same.
+/// Any text at all, read as a condition and evaluated. Neither panics, and parsing the
+/// same text twice gives the same.
 pub fn fuzz(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (text, args) = text.split_once('\n').unwrap_or((&text, "{}"));

@@ -1,6 +1,6 @@
-//! What is odd about a set of rules: rules that never match, that a stronger one
-//! always overrules, that contradict each other, or that can only deny because
-//! what they look at is never there.
+//! Lints for a set of rules: rules that never match, that a stronger one always
+//! overrules, that contradict each other, or that can only deny because they read an
+//! argument that never exists.
 //!
 //! Everything said here is certain, but for the count of arguments where their length
 //! may be meant; what else only might be odd is not said.
@@ -15,12 +15,12 @@ use crate::policy::EffectivePolicy;
 
 use super::{Condition, Effect, Rule, Rules};
 
-/// One odd thing.
+/// One lint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LintFinding {
     /// The rule.
     pub rule: String,
-    /// What kind of odd.
+    /// The kind of a lint.
     pub kind: LintKind,
     /// In a sentence.
     pub message: String,
@@ -28,21 +28,21 @@ pub struct LintFinding {
     pub place: Option<String>,
 }
 
-/// What kind of odd.
+/// The kind of a lint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LintKind {
     /// No call can match it.
     NeverMatches,
     /// A stronger or equal rule matches whatever it matches.
     Shadowed,
-    /// Another rule is about the same calls and says something else.
+    /// Another rule matches the same calls and decides otherwise.
     Contradicts,
-    /// It looks at an argument that none of its tools takes, so it denies or is
-    /// about no call.
+    /// It reads an argument that none of its tools takes, so it denies or never
+    /// applies.
     Undecidable,
-    /// It counts the arguments; how long they are may have been meant.
+    /// It counts the arguments; their length may have been meant.
     Counts,
-    /// Something that is named is not there.
+    /// A name in it does not exist.
     Unknown,
     /// A setting names a folder that tools cannot have; the rule is the setting.
     Folder,
@@ -63,8 +63,7 @@ impl LintKind {
         }
     }
 
-    /// Whether the rule cannot do what its author meant. A rule that another
-    /// one makes needless does no harm.
+    /// Whether the rule cannot do what its author meant. A redundant rule does no harm.
     #[must_use]
     pub fn is_error(self) -> bool {
         match self {
@@ -78,8 +77,7 @@ impl LintKind {
     }
 }
 
-/// Costs that nothing has, and costs that no day can pay. They are named as they
-/// are set: `costs.PATTERN`.
+/// Prices of unknown tools, and prices that exceed a day's units, as `costs.PATTERN`.
 #[must_use]
 pub fn costs(costs: &Costs, limits: &[RateLimit], tools: &[&Document]) -> Vec<LintFinding> {
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -201,7 +199,8 @@ pub fn lint(rules: &Rules, tools: &[&Document]) -> Vec<LintFinding> {
             findings.push(finding(rule, LintKind::Undecidable, message));
         }
         if rule.when.as_ref().is_some_and(Condition::counts_arguments) {
-            let message = "`size(args)` is how many arguments there are; how long they are is `jsonSize(args)`";
+            let message =
+                "`size(args)` is the number of arguments; their length is `jsonSize(args)`";
             findings.push(finding(rule, LintKind::Counts, message.to_owned()));
         }
         let others = rules.list.iter().filter(|other| other.id != rule.id);
@@ -275,24 +274,24 @@ fn overruled(rule: &Rule, other: &Rule) -> Option<(LintKind, String)> {
     let id = &other.id;
     let both = covers(rule, other);
     if other.effect == rule.effect {
-        // Of two that say the same about the same, the second is odd.
+        // Of two equal rules, the second is reported.
         let odd = !both || other.id < rule.id;
         return odd.then(|| {
             (
                 LintKind::Shadowed,
-                format!("`{id}` says the same about more calls"),
+                format!("`{id}` decides the same for more calls"),
             )
         });
     }
     Some(if both {
         (
             LintKind::Contradicts,
-            format!("`{id}` says something stronger about the same calls"),
+            format!("`{id}` is stronger for the same calls"),
         )
     } else {
         (
             LintKind::Shadowed,
-            format!("`{id}` says something stronger about every call it is about"),
+            format!("`{id}` is stronger for every call that it matches"),
         )
     })
 }

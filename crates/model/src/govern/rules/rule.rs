@@ -1,4 +1,4 @@
-//! One rule: whom, what and when it is about, and what it says.
+//! One rule: which calls it matches, and its effect.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,7 @@ use crate::reason::Reason;
 use crate::record::outcome::Retry;
 use crate::word::Word as _;
 
-/// One rule. It is about a call when everything it names fits; what it does not
-/// name fits always.
+/// One rule. It matches a call if every field that is set matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The name people know it by.
@@ -31,22 +30,22 @@ pub struct Rule {
     pub callers: Vec<NamePattern>,
     /// Groups of callers, in lower case.
     pub groups: Vec<String>,
-    /// Badges; all if absent.
+    /// Risk levels; all if absent.
     pub risk: Option<RiskRange>,
     /// Hosts; all if empty. A rule that denies refuses connections to them, on
     /// every hop, and the call itself only if nothing else can be reached. A rule
     /// that asks is about calls that can reach one. A rule that allows is about
     /// calls that can reach one, and holds them to these hosts.
     pub hosts: Vec<HostPattern>,
-    /// What must hold besides.
+    /// Its condition.
     pub when: Option<Condition>,
-    /// What it says.
+    /// Its effect.
     pub effect: Effect,
     /// Why, for people; there may be nothing to add.
     pub reason: Option<String>,
 }
 
-/// Badges from one to another, both included.
+/// A range of risk levels, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RiskRange {
     /// The lowest.
@@ -111,7 +110,7 @@ pub(super) struct Facts<'a> {
     pub(super) scope: ConditionScope<'a>,
 }
 
-/// Whether a rule is about a call.
+/// Whether a rule matches a call.
 pub(super) enum Match {
     No,
     Yes,
@@ -172,7 +171,7 @@ impl Rule {
         }
     }
 
-    /// What it says about a call that it is about.
+    /// Its decision for a matching call.
     pub(super) fn decision(&self) -> Decision {
         let reason = self.reason.clone().unwrap_or_else(|| match self.effect {
             Effect::Allow => "a rule allows it".to_owned(),
@@ -188,7 +187,7 @@ impl Rule {
         }
         let depends = self.when.as_ref().filter(|when| when.looks_at_arguments());
         let (remedy, retry) = match depends {
-            // What a condition says about other callers is not the caller's affair.
+            // A caller must not learn what a condition says about other callers.
             Some(when) if when.is_about_arguments_only() => {
                 let remedy = format!("arguments for which `{}` does not hold", when.text());
                 (remedy, Retry::Changed)
@@ -210,7 +209,7 @@ impl Rule {
         }
     }
 
-    /// What it says when it cannot tell whether it is about a call.
+    /// Its decision if it cannot be evaluated for a call.
     pub(super) fn undecided(&self, why: &Unevaluable) -> Decision {
         let id = &self.id;
         let when = self.when.as_ref();

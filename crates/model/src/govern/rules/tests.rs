@@ -157,7 +157,7 @@ mod lints {
     }
 
     #[test]
-    fn counting_arguments_may_be_a_slip() {
+    fn counting_arguments_is_linted() {
         check(
             &rule("a", "ask", "when = 'size(args) > 2000'"),
             &[("a", LintKind::Counts)],

@@ -4,7 +4,7 @@ use super::{Effect, Rule};
 use crate::network::host_pattern::HostPattern;
 
 impl Rule {
-    /// What it says and about which calls, in one sentence.
+    /// Its effect and its calls, in one sentence.
     #[must_use]
     pub fn words(&self) -> String {
         let mut words = match self.effect {
@@ -62,7 +62,7 @@ impl Rule {
         words
     }
 
-    /// Whether it can be about calls of a caller who is in some groups.
+    /// Whether it can match calls of a caller in these groups.
     #[must_use]
     pub fn concerns(&self, caller: &str, groups: &[String]) -> bool {
         let caller = crate::caller::folded(caller);

@@ -1,4 +1,4 @@
-//! What the operator says about trust: a strategy and its tables.
+//! Settings of trust: a strategy and its tables.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ crate::words! {
     /// How trust is computed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Strategy {
-        /// Not at all: the operator's levels hold.
+        /// Not at all: the operator's levels apply.
         Disabled = "disabled",
         /// One score of four weighted parts.
         Weighted = "weighted",
@@ -46,7 +46,7 @@ impl Step {
         }
     }
 
-    /// Where it leads.
+    /// The level it leads to.
     #[must_use]
     pub fn to(self) -> AccessLevel {
         match self {
@@ -62,15 +62,15 @@ impl Step {
 pub struct Weights {
     /// How hard the tasks were.
     pub difficulty: u32,
-    /// How many got there.
+    /// The share of success.
     pub completion: u32,
-    /// How few went wrong.
+    /// The absence of errors.
     pub errors: u32,
-    /// What people said.
+    /// People's ratings.
     pub feedback: u32,
 }
 
-/// What a step takes.
+/// The requirements of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Criteria {
     /// Tasks.
@@ -88,7 +88,7 @@ pub struct Criteria {
 /// How trust is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decay {
-    /// Whether it is.
+    /// Whether levels decay.
     pub enabled: bool,
     /// Days without use.
     pub idle_days: u32,
@@ -96,11 +96,11 @@ pub struct Decay {
     pub error_rate_max: u32,
     /// Days after which a level is verified again.
     pub verify_days: u32,
-    /// The quality it then takes, in hundredths of a point of ten.
+    /// The quality that verification requires, in hundredths of a point of ten.
     pub verify_quality_min: u32,
 }
 
-/// What the operator says about trust.
+/// Settings of trust.
 ///
 /// Defaults ([`TrustConfig::standard`]): disabled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,10 +119,10 @@ pub struct TrustConfig {
     pub weights: Weights,
     /// The score each step takes, in ten-thousandths.
     pub thresholds: BTreeMap<Step, u32>,
-    /// What each step takes.
+    /// The requirements of each step.
     pub milestones: BTreeMap<Step, Criteria>,
-    /// What each step takes for tools of a category, in capitals, where it is
-    /// something else.
+    /// The requirements of each step for tools of a category, in capitals, where they
+    /// differ.
     pub category_milestones: BTreeMap<String, BTreeMap<Step, Criteria>>,
     /// How trust is lost.
     pub decay: Decay,
@@ -197,7 +197,8 @@ impl TrustConfig {
         self.thresholds.get(&step).copied().unwrap_or(u32::MAX)
     }
 
-    /// What a step requires for a category; a person's approval if not configured.
+    /// The requirements of a step for a category; a person's approval if not
+    /// configured.
     pub(super) fn criteria(&self, category: Option<&String>, step: Step) -> Criteria {
         let special = category.and_then(|name| self.category_milestones.get(name));
         let special = special.and_then(|steps| steps.get(&step));

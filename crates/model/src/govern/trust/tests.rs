@@ -27,7 +27,7 @@ use proptest::strategy::Strategy;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever happened, however often it is looked at, nobody gets to elevated
+    /// Whatever happened, however often it is looked at, no caller gets to elevated
     /// without a person, nor more than one step at a time.
     #[test]
     fn elevation_needs_a_person(
@@ -90,7 +90,7 @@ proptest! {
 
     /// One more failure never helps.
     #[test]
-    fn failing_never_helps(
+    fn failures_never_raise_trust(
         deeds in prop::collection::vec((0_i64..25, "[a-z]{1,2}", outcomes()), 0..80),
         at in 0_i64..25,
     ) {

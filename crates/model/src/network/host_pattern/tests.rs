@@ -52,7 +52,7 @@ fn a_port_counts_only_when_given() {
 }
 
 #[test]
-fn what_is_no_pattern_gets_a_suggestion() {
+fn invalid_host_patterns_get_a_suggestion() {
     refused("https://api.example.com/v1", Some("api.example.com"));
     refused("user@example.com", Some("example.com"));
     refused("::1", Some("[::1]"));
@@ -115,7 +115,7 @@ fn international_names_are_shown_as_they_are_looked_up() {
 }
 
 #[test]
-fn what_is_not_public_says_what_it_is() {
+fn reserved_hosts_name_their_class() {
     let check = |raw: &str, expected: &str| assert_eq!(pattern(raw).shown(), expected);
     check("api.example.com", "api.example.com");
     check("*.com", "*.com");
@@ -168,7 +168,7 @@ proptest! {
 
     /// Whatever is taken is spelt as the parser of URLs spells it, and again the same.
     #[test]
-    fn what_is_taken_has_one_spelling(raw in "[a-cA-C0-9.аⓐü１x。-]{1,12}") {
+    fn accepted_patterns_have_one_spelling(raw in "[a-cA-C0-9.аⓐü１x。-]{1,12}") {
         if let Ok(pattern) = HostPattern::parse(&raw) {
             prop_assert!(pattern.to_string().is_ascii());
             prop_assert_eq!(HostPattern::parse(&pattern.to_string()), Ok(pattern.clone()));

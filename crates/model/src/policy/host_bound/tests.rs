@@ -94,7 +94,7 @@ fn a_share_tells_how_much_of_a_policy_a_list_is() {
 }
 
 #[test]
-fn what_bounds_empty_is_seen() {
+fn emptied_bounds_are_detected() {
     let held = |hosts: &[&str]| HostBounds {
         within: vec![list("kim", hosts)],
         never: Vec::new(),
@@ -122,7 +122,7 @@ fn lists() -> impl Strategy<Value = Vec<HostList>> {
         ],
         0..4,
     );
-    prop::collection::vec(hosts.prop_map(|hosts| list("somebody", &hosts)), 0..3)
+    prop::collection::vec(hosts.prop_map(|hosts| list("a rule", &hosts)), 0..3)
 }
 
 proptest! {

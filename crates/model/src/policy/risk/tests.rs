@@ -348,7 +348,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
     #[test]
-    fn agrees_with_the_pencil(overrides in any_overrides()) {
+    fn risk_agrees_with_a_naive_computation(overrides in any_overrides()) {
         let ground = Baseline::closed();
         if let Ok(policy) = resolve(&ground, &overrides) {
             let risk = rate(&ground, &overrides, &policy);

@@ -1,7 +1,7 @@
 //! The chain: how a record's body is spelled and what its hash covers.
 //!
-//! A body is canonical JSON that names its own place and kind. A hash covers the
-//! body and the hash before it, so a record stands for everything up to itself.
+//! A body is canonical JSON that names its own place and kind. A hash covers the body
+//! and the hash before it, so a record covers everything before it.
 //! `docs/guide/audit.md` gives the same recipe for other tools.
 
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::record::audit::notice::Notice;
 use crate::record::audit::{Closing, Opening, Status};
 use crate::record::tree::TreeHash;
 
-/// What every hash of the chain starts with. A change of the recipe is a new tag.
+/// The tag at the start of every hash input. A change of the recipe is a new tag.
 pub const TAG: &str = "ringfence-audit-1";
 
 /// One hash of the chain.
@@ -25,7 +25,7 @@ pub const TAG: &str = "ringfence-audit-1";
 pub struct ChainHash([u8; 32]);
 
 impl ChainHash {
-    /// What the first record follows.
+    /// The hash before the first record.
     pub const ZERO: ChainHash = ChainHash([0; 32]);
 
     /// From the bytes a store keeps.
@@ -149,7 +149,7 @@ impl Head {
     };
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordKind {
@@ -159,7 +159,7 @@ pub enum RecordKind {
     Close,
     /// Older records were removed on purpose.
     Checkpoint,
-    /// Something was done that is no attempt.
+    /// A change outside of calls.
     Notice,
     /// Heads of other logs were seen.
     Anchor,
@@ -284,7 +284,7 @@ pub fn checkpoint_body(sequence: u64, checkpoint: &Checkpoint) -> Result<String,
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a checkpoint says about the records that are gone.
+/// A checkpoint's summary of the removed records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checkpoint {
@@ -307,7 +307,7 @@ pub struct Checkpoint {
     /// ended.
     #[serde(default)]
     pub kept: Vec<Head>,
-    /// The hash of the tree over all records up to `through`, so that what was removed
+    /// The hash of the tree over all records up to `through`, so that removed records
     /// can still be proved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<TreeHash>,
@@ -316,13 +316,13 @@ pub struct Checkpoint {
 /// A body, read again. `C` is how much of a closing is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body<C = Closing> {
-    /// An attempt begins: what was asked.
+    /// An attempt begins.
     Open(Opening),
     /// An attempt ends.
     Close(Close<C>),
     /// Older records were removed on purpose.
     Checkpoint(Checkpoint),
-    /// Something was done that is no attempt.
+    /// A change outside of calls.
     Notice(Notice),
     /// Heads of other logs were seen.
     Anchor(Anchor),
@@ -344,7 +344,7 @@ pub struct Close<C = Closing> {
 pub struct Ending {
     /// How it ended.
     pub status: Status,
-    /// Whether the rules that are tried beside the live ones disagree.
+    /// Whether the shadow rules decide differently.
     #[serde(default, rename = "shadow", deserialize_with = "is_there")]
     pub differs: bool,
 }
@@ -353,7 +353,7 @@ fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error
     serde::de::IgnoredAny::deserialize(deserializer).map(|_| true)
 }
 
-/// A body does not say what its record says.
+/// A body contradicts its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// It is not JSON, or not of a shape we write.
@@ -382,7 +382,7 @@ struct Parts<C> {
 }
 
 impl Record {
-    /// Its body, read again and held against the record's place and kind.
+    /// Its body, parsed and compared with the record's place and kind.
     pub fn read<'a, C: Deserialize<'a>>(&'a self) -> Result<Body<C>, BodyError> {
         let parts: Parts<C> =
             serde_json::from_str(&self.body).map_err(|_| BodyError::Unreadable)?;

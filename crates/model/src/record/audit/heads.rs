@@ -1,5 +1,5 @@
-//! Holding a log against the heads that were signed over it. A chain that was cut,
-//! rewritten or rolled back follows itself; it does not have the hashes that were
+//! Checks a log against the heads that were signed over it. A chain that was cut,
+//! rewritten or rolled back is consistent in itself, but lacks the hashes that were
 //! signed before.
 //!
 //! The check sees the same records as the walk, in the same order, and computes the
@@ -29,7 +29,7 @@ pub struct HeadCheck {
     /// Heads that are yet to be reached, the smallest last.
     waiting: Vec<usize>,
     tree: Frontier,
-    /// Records that were removed; what was acknowledged among them is not seen.
+    /// Removed records; acknowledgements among them are not visible.
     removed: u64,
     /// Sizes whose hash is the signed one.
     matched: BTreeSet<u64>,
@@ -176,13 +176,13 @@ impl HeadCheck {
                 let cuts = self.cuts.iter().filter(|(id, _)| about == Some(id));
                 self.acknowledged.extend(cuts.map(|(_, place)| *place));
             }
-            // Every other notice is about something else than the log.
+            // Other notices do not concern the log.
             _ => {}
         }
     }
 
-    /// Whether a head that is kept beside the log counts no more, because a later one
-    /// says so and the owner acknowledged why.
+    /// Whether a kept head is void: a later one declares a fork before it, and the
+    /// owner acknowledged the cut.
     fn is_void(&self, index: usize) -> bool {
         let Some((head, HeadSource::Kept)) = self.heads.get(index) else {
             return false;
@@ -210,7 +210,7 @@ impl HeadCheck {
         fork < self.removed || cuts.any(|cut| (fork + 1..=size).contains(cut))
     }
 
-    /// Heads whose order or forks cannot be.
+    /// The first head with an impossible order or fork.
     fn disorder(&self) -> Option<HeadFault> {
         let mut before: Option<u64> = None;
         for (_, head) in self.kept() {

@@ -1,6 +1,5 @@
-//! A notice: something a person or the server did that is no call, such as a key
-//! that was made or a question that was answered. One record of the chain, which
-//! nothing closes.
+//! A notice: a change outside of calls, such as a new key or an answered question. It
+//! is one record of the chain, without a closing.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use crate::text;
 /// The author of changes that no person made.
 pub const SERVER: &str = "server";
 
-/// What was done, by whom, through what.
+/// A change: its kind, its author and the door.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Notice {
@@ -20,7 +19,7 @@ pub struct Notice {
     pub id: String,
     /// Milliseconds since 1970.
     pub at_ms: i64,
-    /// What was done.
+    /// The kind of change.
     pub act: Act,
     /// Who did it; [`SERVER`] if not known.
     pub by: String,
@@ -31,13 +30,13 @@ pub struct Notice {
     pub about: Option<String>,
     /// In a sentence.
     pub message: String,
-    /// What else there is to know, by name.
+    /// Details, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, String>,
 }
 
 impl Notice {
-    /// A notice about nothing in particular yet. What is long is cut.
+    /// A notice without a subject. Long texts are cut.
     #[must_use]
     pub fn new(act: Act, by: &str, through: &str, message: &str) -> Notice {
         Notice {
@@ -52,14 +51,14 @@ impl Notice {
         }
     }
 
-    /// What it is about.
+    /// Sets the subject.
     #[must_use]
     pub fn about(mut self, about: &str) -> Notice {
         self.about = Some(cut(about));
         self
     }
 
-    /// One more thing to know. Beyond a bound they are left out.
+    /// Adds a detail. Beyond a bound, details are left out.
     #[must_use]
     pub fn detail(mut self, name: &str, value: &str) -> Notice {
         if self.details.len() < limits::NOTICE_DETAILS_MAX {
@@ -68,7 +67,7 @@ impl Notice {
         self
     }
 
-    /// The same, when what was to be done after it was written did not come about.
+    /// The same, if the announced change failed afterwards.
     #[must_use]
     pub fn undone(mut self, why: &str) -> Notice {
         let message = format!("it came to nothing: {why}; {}", self.message);
@@ -81,7 +80,7 @@ fn cut(words: &str) -> String {
     text::elided(words, limits::NOTICE_WORDS_CHARS_MAX)
 }
 
-/// What can be done beside calls.
+/// Kinds of changes outside of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Act {
     /// Another text of the operator's file is in force.
@@ -93,22 +92,22 @@ pub enum Act {
     /// Other files of rules are in force.
     #[serde(rename = "rules.changed")]
     RulesChanged,
-    /// Rules that were to be tried beside the live ones cannot be used.
+    /// A shadow candidate cannot be used.
     #[serde(rename = "shadow.refused")]
     ShadowRefused,
     /// A question was answered.
     #[serde(rename = "approval.answered")]
     ApprovalAnswered,
-    /// An approval was taken back.
+    /// An approval was revoked.
     #[serde(rename = "approval.revoked")]
     ApprovalRevoked,
-    /// A key was made.
+    /// A key was created.
     #[serde(rename = "key.made")]
     KeyMade,
-    /// A key was put in the place of another.
+    /// A key was replaced.
     #[serde(rename = "key.replaced")]
     KeyReplaced,
-    /// A key was taken back.
+    /// A key was revoked.
     #[serde(rename = "key.revoked")]
     KeyRevoked,
     /// A tool was published.
@@ -117,25 +116,25 @@ pub enum Act {
     /// A tool is a draft again.
     #[serde(rename = "tool.unpublished")]
     ToolUnpublished,
-    /// A tool went to the trash.
+    /// A tool was moved to the trash.
     #[serde(rename = "tool.deleted")]
     ToolDeleted,
-    /// The owner agreed to what a tool reaches for.
+    /// The owner granted a tool the access it needs.
     #[serde(rename = "tool.consented")]
     ToolConsented,
-    /// What the owner agreed to for a tool counts no more.
+    /// The owner's grants for a tool were withdrawn.
     #[serde(rename = "tool.consent_withdrawn")]
     ToolConsentWithdrawn,
-    /// A caller's calls are held.
+    /// A caller was paused.
     #[serde(rename = "caller.paused")]
     CallerPaused,
-    /// A caller's calls go on.
+    /// A caller was resumed.
     #[serde(rename = "caller.resumed")]
     CallerResumed,
     /// A caller earned or lost a level.
     #[serde(rename = "trust.changed")]
     TrustChanged,
-    /// A server offers something else than before.
+    /// The definitions of a server changed.
     #[serde(rename = "server.listed")]
     ServerListed,
     /// The process of a server connected to hosts, or tried to, outside of calls.
@@ -159,7 +158,7 @@ pub enum Act {
     /// The owner restarted a server.
     #[serde(rename = "server.restarted")]
     ServerRestarted,
-    /// A code was made with which a person signs in at the Studio.
+    /// A code to sign in at the Studio was created.
     #[serde(rename = "person.code_made")]
     PersonCodeMade,
     /// A person signed in at the Studio.
@@ -177,7 +176,7 @@ pub enum Act {
     /// The log ends before a record that its index or the database remembers.
     #[serde(rename = "audit.cut")]
     AuditCut,
-    /// The owner knows why records are missing.
+    /// The owner acknowledged that records are missing.
     #[serde(rename = "audit.cut_acknowledged")]
     AuditCutAcknowledged,
 }
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_cut() {
+    fn long_texts_are_cut() {
         let long = "x".repeat(1_000_000);
         let mut notice = Notice::new(Act::KeyMade, &long, &long, &long).about(&long);
         for index in 0..1_000 {

@@ -7,10 +7,10 @@ use crate::record::audit::chain::{Body, Ending, Record, link};
 use crate::record::note::{CheckSignature, NoteKey, SignedNote, TreeHead};
 use crate::record::tree::{Frontier, TreeHash, shows_consistency, shows_inclusion};
 
-/// Why a proof shows nothing.
+/// Why a proof fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofFault {
-    /// A head is no signed checkpoint.
+    /// A head is not a signed checkpoint.
     #[error("the head is not a signed checkpoint")]
     Head,
     /// It is signed by another key, or of another log.
@@ -19,7 +19,7 @@ pub enum ProofFault {
     /// The record was changed.
     #[error("the hash of record {0} does not fit its body")]
     Record(u64),
-    /// The hashes lead elsewhere.
+    /// The hashes do not lead to the signed root.
     #[error("record {0} is not among those that were signed")]
     Inclusion(u64),
     /// The later log is another one.
@@ -131,7 +131,7 @@ pub fn check_record(
     }
 }
 
-/// What an export with proofs says about the log, before its records.
+/// The header of an export with proofs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExportedLog {
@@ -149,7 +149,7 @@ pub struct ExportedLog {
 /// One line of an export with proofs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportedLine {
-    /// What is said about the log.
+    /// The header about the log.
     Log(Box<ExportedLog>),
     /// A record; in an export of some records, with the hashes that lead to the head.
     Record(Record, Vec<TreeHash>),
@@ -160,7 +160,7 @@ pub enum ExportedLine {
 }
 
 impl ExportedLine {
-    /// Reads one line; nothing if it is none of ours.
+    /// Reads one line; `None` if it is not ours.
     #[must_use]
     pub fn read(line: &str) -> Option<ExportedLine> {
         #[derive(Deserialize)]

@@ -2,9 +2,9 @@
 //! these are spelled for every call, and the general way costs more than the rest
 //! of the record.
 //!
-//! Fields stand in the order canonical JSON wants. Each function takes its type
-//! apart by name, so that a new field does not compile until it is spelled, and a
-//! property holds the result against the general way.
+//! Fields are written in canonical order. Each function takes its type apart by name,
+//! so that a new field does not compile until it is spelled, and a property holds the
+//! result against the general way.
 
 use crate::canonical::{self, CanonicalError, Object};
 use crate::record::audit::anchor::Anchor;

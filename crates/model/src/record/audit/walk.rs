@@ -1,8 +1,8 @@
 //! Walking the chain: every record in order, and the first one that is wrong.
 //!
-//! The walk sees records as they are kept and believes nothing: place, kind,
-//! hash, what each follows, that an attempt opens once and closes once, and that
-//! whatever is missing was removed by a checkpoint that says so.
+//! The walk trusts nothing in the stored records. It checks place, kind, hash,
+//! predecessor, that an attempt opens once and closes once, and that whatever is
+//! missing was removed by a checkpoint that says so.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::record::audit::chain::{Body, BodyError, Checkpoint, Ending, Head, Rec
 use crate::record::audit::chain::{Close, link};
 use crate::record::audit::{Act, Notice};
 
-/// What a whole walk found.
+/// The result of a whole walk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verified {
     /// Records seen.
@@ -74,16 +74,16 @@ where
 #[derive(Debug)]
 pub struct Walk {
     found: Verified,
-    /// The newest checkpoint, which says where the chain starts; it counts only
-    /// if the walk meets it.
+    /// The newest checkpoint, which says where the chain starts; it is valid only if
+    /// the walk meets it.
     start: Option<(Head, Checkpoint)>,
     start_met: bool,
-    /// Records that a checkpoint let stay and that are yet to come.
+    /// Records that a checkpoint kept and that are yet to come.
     kept: Vec<Head>,
     open: HashMap<u64, String>,
     expected: Option<Head>,
     expected_met: bool,
-    /// The last record the keeper remembers in another place.
+    /// The last record that the store remembers elsewhere.
     remembered: Option<Head>,
     /// Notices about a cut end that are not acknowledged, by their ids.
     cuts: Vec<(String, Fault)>,
@@ -131,8 +131,7 @@ impl Walk {
         }
     }
 
-    /// Takes the next record and gives its body back. After a fault the walk is
-    /// over.
+    /// Checks the next record and returns its body. After a fault the walk is over.
     pub fn step(&mut self, record: &Record) -> Result<Body<Ending>, Broken> {
         let body = record.read::<Ending>();
         let call_id = match &body {
@@ -160,13 +159,13 @@ impl Walk {
         self.found.head
     }
 
-    /// Notes a fault that only the keeper can see, such as an index that says
-    /// something else than the body.
+    /// Notes a fault that only the store can see, such as an index that contradicts a
+    /// body.
     pub fn fault(&mut self, sequence: u64, call_id: Option<String>, what: String) -> Broken {
         self.fail(Fault { sequence, what }, call_id)
     }
 
-    /// What the walk found.
+    /// The result of the walk.
     #[must_use]
     pub fn finish(mut self) -> Verified {
         if self.found.broken.is_none()
@@ -220,8 +219,7 @@ impl Walk {
         Ok(body)
     }
 
-    /// Whether the record is where it must be; the answer is whether it is one
-    /// that a checkpoint let stay.
+    /// Checks that the record is in its place. Returns whether a checkpoint kept it.
     fn place_in_order(&mut self, record: &Record) -> Result<bool, Fault> {
         if let Some(kept) = self.kept.pop() {
             let fits = record.sequence == kept.sequence
@@ -244,7 +242,7 @@ impl Walk {
         if record.sequence < next {
             return Err(Fault {
                 sequence: record.sequence,
-                what: format!("it stands where record {next} should be"),
+                what: format!("it is in the place of record {next}"),
             });
         }
         if record.previous != head.hash {
@@ -267,8 +265,7 @@ impl Walk {
         }
     }
 
-    /// Counts a notice. One about a cut end counts as a fault until another says
-    /// that the owner knows of it.
+    /// Counts a notice. A notice about a cut is a fault until another acknowledges it.
     fn note(&mut self, sequence: u64, notice: &Notice) {
         self.found.notices += 1;
         match notice.act {

@@ -12,7 +12,7 @@ fn check(secrets: &[&str], text: &str, expected: &str) {
 }
 
 #[test]
-fn a_secret_is_replaced_wherever_it_stands() {
+fn a_secret_is_masked_everywhere() {
     check(
         &["hunter22"],
         "the word is hunter22, hunter22!",
@@ -168,7 +168,7 @@ fn the_lines_of_a_secret_are_secrets() {
 }
 
 #[test]
-fn what_a_cut_leaves_of_a_secret_is_masked() {
+fn partial_secrets_at_a_cut_are_masked() {
     let masker = Masker::new(["sesame-open-wide", "a b/c d/e f"]).expect("maskable");
     let check = |text: &str, expected: &str| {
         assert_eq!(masker.cut_text(text).get(), expected);
@@ -237,7 +237,7 @@ fn arrays_of_bytes_are_masked_whole() {
 }
 
 #[test]
-fn a_key_in_other_clothes_is_found() {
+fn variants_of_a_key_are_found() {
     // Without its line break, its padding, its scheme; in the other alphabet; read from
     // a form; as the bytes it stands for.
     check(&["hunter2\n"], "it is hunter2.", "it is ***.");
@@ -281,7 +281,7 @@ fn rarer_escapes_are_decoded() {
 }
 
 #[test]
-fn what_is_not_masked_yet_cannot_be_read() {
+fn unmasked_text_cannot_be_read() {
     let text = Unmasked::new(format!("{}sesame-open", "x".repeat(95)));
     assert!(!format!("{text:?}").contains("sesame"));
     let masker = Masker::new(["sesame-open"]).expect("maskable");
@@ -555,7 +555,7 @@ proptest! {
 
     /// Any bytes at all: places are in order, apart, and within the text.
     #[test]
-    fn any_text_is_taken(text in "(.|%[0-9a-f]{2}|\\\\u[0-9a-f]{4}|&#[0-9]{1,3};|[A-Za-z0-9+/]{20}|sesame){0,30}") {
+    fn any_text_is_masked_in_place(text in "(.|%[0-9a-f]{2}|\\\\u[0-9a-f]{4}|&#[0-9]{1,3};|[A-Za-z0-9+/]{20}|sesame){0,30}") {
         let masker = Masker::new(["sesame", "¤¤¤¤", "%41%42%43%44"]).expect("maskable");
         let mut last = 0;
         for (start, end) in masker.found(text.as_bytes(), true) {

@@ -84,7 +84,7 @@ fn fuzz_seeds_pass() {
 
 proptest! {
     #[test]
-    fn any_words_are_read_within_bounds(words in vec(prop_oneof![0_u32..200, any::<u32>()], 29..70)) {
+    fn any_mailbox_is_read_within_bounds(words in vec(prop_oneof![0_u32..200, any::<u32>()], 29..70)) {
         let memory: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         fuzzed(&memory);
     }

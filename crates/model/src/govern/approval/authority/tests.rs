@@ -70,7 +70,7 @@ fn every_channel_every_caller_every_risk() {
     for (channel, is_own) in CHANNELS {
         assert_eq!(channel.is_own_client(), is_own, "{channel:?}");
         for (name, most) in CLIENTS {
-            let by = if is_own { name } else { "somebody-else" };
+            let by = if is_own { name } else { "another-person" };
             for level in Level::ALL {
                 let expected = match (is_own, most) {
                     (false, _) if channel == Automation && level > Level::L3 => {
@@ -144,10 +144,10 @@ fn automation_is_off_unless_the_operator_says_otherwise() {
     }
 }
 
-/// Where somebody else must approve, neither the caller's client nor their own name
+/// Where another person must approve, neither the caller's client nor their own name
 /// does, wherever it is given.
 #[test]
-fn separate_takes_the_caller_out_everywhere() {
+fn separate_excludes_the_caller_on_every_channel() {
     let mut settings = settings();
     settings.separate = true;
     for (channel, is_own) in CHANNELS {
@@ -155,13 +155,13 @@ fn separate_takes_the_caller_out_everywhere() {
             let matter = ApprovalSubject::Call(Level::L3);
             let own = counts(channel, matter, &caller(name), name, &settings);
             assert_eq!(own, Err(AnswerRefusal::Separate), "{channel:?} {name}");
-            let other = counts(channel, matter, &caller(name), "somebody-else", &settings);
+            let other = counts(channel, matter, &caller(name), "another-person", &settings);
             assert_eq!(other.is_ok(), !is_own, "{channel:?} {name}");
         }
     }
 }
 
-/// Nobody takes a step in trust for themselves, wherever they answer.
+/// No caller approves its own step in trust, on any channel.
 #[test]
 fn trust_is_raised_by_another_person() {
     let settings = settings();
@@ -180,7 +180,7 @@ fn trust_is_raised_by_another_person() {
 }
 
 #[test]
-fn it_is_said_who_may_answer() {
+fn the_question_says_who_may_answer() {
     let settings = settings();
     let told = |name: &str, level| told(&caller(name), level, &settings);
     assert_eq!(told("local", Level::L3), ELSEWHERE);

@@ -1,8 +1,8 @@
-//! An expression and a call to true, false, or why neither.
+//! Evaluates an expression for a call: true, false, or why neither.
 //!
-//! Every part costs a step, text costs by its length, and the steps are few. A
-//! part without a value spoils what it is part of, except where the rest decides
-//! alone: `false && x` is false, `true || x` is true, in either order.
+//! Every part costs a step, text costs by its length, and the steps are few. A part
+//! without a value makes the whole undefined, unless the rest decides alone: `false &&
+//! x` is false, `true || x` is true, in either order.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -36,7 +36,7 @@ struct Run<'a> {
     scope: &'a ConditionScope<'a>,
     /// Steps left.
     left: usize,
-    /// What `all` and `exists` look at now, from outside in.
+    /// The current members of `all` and `exists`, from outside in.
     bound: Vec<Value<'a>>,
 }
 
@@ -468,7 +468,7 @@ fn whole<'a>(number: Option<i128>) -> Answer<'a> {
     }
 }
 
-/// Not a number compares with nothing, and would let a rule quietly miss.
+/// NaN compares with nothing, so a rule would silently not apply.
 fn finite<'a>(number: f64) -> Answer<'a> {
     if number.is_finite() {
         return Ok(Value::Double(number));

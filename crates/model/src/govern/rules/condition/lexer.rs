@@ -1,8 +1,8 @@
-//! Text to words, each with its place.
+//! Splits text into tokens with places.
 
 use super::parser::ConditionFault;
 
-/// A word and where it starts, in bytes.
+/// A token and where it starts, in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -81,7 +81,7 @@ fn mark(rest: &str, first: char, at: usize) -> Result<(Kind, &str), ConditionFau
     let shown = crate::text::one_line(&first.to_string());
     Err(ConditionFault {
         at,
-        message: format!("`{shown}` means nothing in a condition"),
+        message: format!("`{shown}` has no meaning in a condition"),
         fix,
     })
 }
@@ -167,7 +167,7 @@ fn quoted(rest: &str, quote: char, raw: bool, at: usize) -> Result<(Kind, &str),
     }
     Err(ConditionFault {
         at,
-        message: "a text without its closing quote".to_owned(),
+        message: "a string without its closing quote".to_owned(),
         fix: None,
     })
 }

@@ -1,5 +1,5 @@
-//! Words to an expression. What can be known to be wrong is refused here, with
-//! its place and the nearest name, and not when a call meets it.
+//! Parses tokens to an expression. Errors that do not depend on a call are reported
+//! here, with place and nearest name.
 
 use super::lexer::{Kind, Token, tokens};
 use super::{Comparison, Expr, Function, Literal, Method, Operation, Quantifier, Root, WORLD};
@@ -7,7 +7,7 @@ use crate::limits;
 use crate::nearest::nearest;
 use crate::text::elided;
 
-/// What is wrong with an expression.
+/// A fault of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ConditionFault {
@@ -119,7 +119,7 @@ impl Parser<'_> {
             return Ok(());
         }
         let seen = shown(self.peek());
-        Err(self.fault(format!("{seen} stands where `{mark}` is needed"), None))
+        Err(self.fault(format!("expected `{mark}`, found {seen}"), None))
     }
 
     fn fault(&self, message: String, fix: Option<String>) -> ConditionFault {
@@ -331,8 +331,8 @@ impl Parser<'_> {
         Ok(Expr::Each(quantifier, of, slot, Box::new(inner)))
     }
 
-    /// The pattern must stand in the rule: then it is compiled once, and its size
-    /// is the operator's doing and not the caller's.
+    /// The pattern must be a literal: it is compiled once, and the operator, not the
+    /// caller, decides its size.
     fn pattern(&mut self, of: Box<Expr>) -> Result<Expr, ConditionFault> {
         let at = self.at();
         let Kind::Text(pattern) = self.peek().clone() else {
@@ -376,7 +376,7 @@ impl Parser<'_> {
             Kind::Mark(_) | Kind::End => {
                 self.next -= 1;
                 let seen = shown(self.peek());
-                Err(self.fault(format!("{seen} stands where a value is needed"), None))
+                Err(self.fault(format!("expected a value, found {seen}"), None))
             }
         }
     }
@@ -459,8 +459,8 @@ impl Parser<'_> {
     }
 }
 
-/// A function of something. What it can make nothing of, whatever the call is, would
-/// deny every call.
+/// Applies a function. An argument that it never accepts would deny every call, so it
+/// is refused here.
 fn applied(function: Function, of: Box<Expr>, at: usize) -> Result<Expr, ConditionFault> {
     let takes = match (function, of.kind()) {
         (_, None) | (Function::JsonSize, Some(_)) => true,
@@ -479,9 +479,9 @@ fn applied(function: Function, of: Box<Expr>, at: usize) -> Result<Expr, Conditi
     let is_arguments = matches!(*of, Expr::Root(Root::Args));
     Err(ConditionFault {
         at,
-        message: format!("`{name}` can make nothing of {kind}"),
+        message: format!("`{name}` does not accept {kind}"),
         fix: is_arguments
-            .then(|| "for how long the arguments are write `jsonSize(args)`".to_owned()),
+            .then(|| "for the length of the arguments, write `jsonSize(args)`".to_owned()),
     })
 }
 

@@ -40,7 +40,7 @@ fn cannot(text: &str, args: &Json, why: &str) {
 }
 
 #[test]
-fn the_world_is_there() {
+fn every_field_of_the_scope_is_readable() {
     for text in [
         "caller.name == 'Ann'",
         "caller.kind == 'named' && caller.door == 'mcp'",
@@ -134,7 +134,7 @@ const UNDECIDED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_cannot_be_told_is_not_guessed() {
+fn unevaluable_conditions_are_not_guessed() {
     let args = json!({
         "text": "2000", "none": null, "list": [1, "a"], "object": {"a": null}, "n": 5, "zero": 0,
         "max": i64::MAX, "nan": "NaN", "f": 0.0,
@@ -235,7 +235,7 @@ const SLIPS: &[(&str, usize, &str, Option<&str>)] = &[
     (
         "args.a = 1",
         7,
-        "`=` means nothing in a condition",
+        "`=` has no meaning in a condition",
         Some("write `==`"),
     ),
     (
@@ -250,14 +250,9 @@ const SLIPS: &[(&str, usize, &str, Option<&str>)] = &[
         "`<` is not expected here",
         Some("put brackets around one of the two comparisons"),
     ),
-    (
-        "args.a + ",
-        9,
-        "the end stands where a value is needed",
-        None,
-    ),
-    ("(args.a", 7, "the end stands where `)` is needed", None),
-    ("'abc", 0, "a text without its closing quote", None),
+    ("args.a + ", 9, "expected a value, found the end", None),
+    ("(args.a", 7, "expected `)`, found the end", None),
+    ("'abc", 0, "a string without its closing quote", None),
     (
         "args.a > 99999999999999999999",
         9,
@@ -295,11 +290,11 @@ const SLIPS: &[(&str, usize, &str, Option<&str>)] = &[
         "`args` already has a meaning",
         Some("use another name"),
     ),
-    ("", 0, "the end stands where a value is needed", None),
+    ("", 0, "expected a value, found the end", None),
 ];
 
 #[test]
-fn slips_are_refused_with_a_place_and_the_nearest_name() {
+fn errors_have_a_place_and_the_nearest_name() {
     for (text, at, message, fix) in SLIPS {
         let fault = Condition::parse(text).expect_err(text);
         let seen = (fault.at, fault.message.as_str(), fault.fix.as_deref());
@@ -352,19 +347,19 @@ fn how_long_arguments_are() {
         let fault = Condition::parse(text).expect_err(text);
         (fault.at, fault.message, fault.fix)
     };
-    let fix = Some("for how long the arguments are write `jsonSize(args)`".to_owned());
+    let fix = Some("for the length of the arguments, write `jsonSize(args)`".to_owned());
     assert_eq!(
         refused("size(string(args)) > 2000"),
-        (5, "`string` can make nothing of an object".to_owned(), fix)
+        (5, "`string` does not accept an object".to_owned(), fix)
     );
     for (text, message) in [
-        ("int(args) > 1", "`int` can make nothing of an object"),
-        ("size(1) > 1", "`size` can make nothing of a number"),
+        ("int(args) > 1", "`int` does not accept an object"),
+        ("size(1) > 1", "`size` does not accept a number"),
         (
             "lowerAscii([1]) == 'a'",
-            "`lowerAscii` can make nothing of a list",
+            "`lowerAscii` does not accept a list",
         ),
-        ("double(null) > 1", "`double` can make nothing of null"),
+        ("double(null) > 1", "`double` does not accept null"),
     ] {
         assert_eq!(refused(text).1, message, "{text}");
     }

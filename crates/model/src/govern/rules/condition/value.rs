@@ -1,4 +1,4 @@
-//! What a part of a condition can be, and how two of them compare.
+//! Values of conditions, and how they compare.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value as Json};
 pub(super) enum Value<'a> {
     Null,
     Bool(bool),
-    /// Wide enough for everything JSON can say; arithmetic stays within 64 bits.
+    /// Wide enough for every integer of JSON; arithmetic stays within 64 bits.
     Int(i128),
     /// Finite, always.
     Double(f64),
@@ -188,7 +188,7 @@ fn bytes_of(value: &(impl Serialize + ?Sized)) -> usize {
     let mut counter = Counter(0);
     match serde_json::to_writer(&mut counter, value) {
         Ok(()) => counter.0,
-        // Longer than anything, so that what bounds a length holds.
+        // Longer than anything, so that a bound on the length applies.
         Err(_) => usize::MAX,
     }
 }

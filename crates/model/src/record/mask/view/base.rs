@@ -1,4 +1,4 @@
-//! What stands in base64 and in base32, decoded, and nothing else.
+//! Decodes base64 and base32 parts of a text.
 //!
 //! Most runs of letters are no base64, and most starts are the wrong ones; what comes
 //! out of them is noise. Only stretches that could hold a secret or something to
@@ -12,7 +12,7 @@ use crate::limits;
 /// begins is not known when a `/` or `-` stands before it.
 const SHIFTED_LETTERS_MAX: usize = 4 * 1024;
 
-/// What stands in base64 or base32. Lines that are folded are also unfolded, for a
+/// The decoded base64 or base32 parts. Lines that are folded are also unfolded, for a
 /// secret may itself look like base64.
 pub(super) fn unbase(source: &[u8], wanted: &Wanted, mut view: View) -> Option<View> {
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What one escape stands for: of URLs, of JSON, JavaScript, Python and C, of HTML.
+//! Decodes one escape: of URLs, of JSON, JavaScript, Python and C, of HTML.
 
 /// The kinds of escapes to look for, as a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Decoded {
     }
 }
 
-/// What an escape at the start of some text stands for, and its length.
+/// The character of an escape at the start of a text, and its length.
 pub(super) fn escape(text: &[u8], kinds: Kinds) -> Option<(Decoded, usize)> {
     match text {
         [b'%', b'u', ..] if kinds.has(Kinds::PERCENT) => units(text, b"%u"),
