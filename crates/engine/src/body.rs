@@ -87,7 +87,7 @@ async fn run_server(
         engine,
         request,
         tool,
-        powers,
+        powers: Arc::clone(&powers),
         environment: checked.variables.environment(),
         arguments: checked.decided.arguments.into_values(),
         masker: checked.masker,

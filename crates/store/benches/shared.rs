@@ -12,7 +12,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use model::caller::Origin;
@@ -89,7 +89,7 @@ fn write_settings(node: &Path) {
     .unwrap();
 }
 
-fn open(home: &PathBuf) -> Store {
+fn open(home: &Path) -> Store {
     Store::open(home, StoreSettings::standard()).unwrap()
 }
 

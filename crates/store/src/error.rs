@@ -269,7 +269,7 @@ pub(crate) fn causes(error: &dyn Error) -> String {
 }
 
 /// What became of a statement.
-pub(crate) type SqlResult<T> = std::result::Result<T, SqlError>;
+pub(crate) type SqlResult<T> = Result<T, SqlError>;
 
 /// Why a statement failed.
 #[derive(Debug)]

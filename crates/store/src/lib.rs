@@ -24,10 +24,10 @@ pub mod parallel;
 mod postgres;
 /// What an operator does with a shared store.
 pub mod shared;
-/// Statements for both databases.
-mod sql;
 /// Copying records to a database that nodes share.
 mod ship;
+/// Statements for both databases.
+mod sql;
 /// The store of one home: opens all parts and ends their threads.
 mod store;
 /// What is kept in tables of the database.

@@ -108,7 +108,7 @@ async fn a_server_is_told_the_trace_of_a_call_and_no_other() {
     let (server, _) = server(&lab, &wire);
     let mut traced = support::tool_call("echo", Value::Null);
     traced.trace = Some(TRACE.to_owned());
-    let called: Result<_, ServerFault> = server.call(traced, || Ok(())).await;
+    let called: Result<_, ServerFault> = server.call(traced, |_| Ok(())).await;
     called.unwrap();
     let told = lab.book().params["_meta"]["traceparent"].clone();
     assert_eq!(told, TRACE);
