@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
@@ -370,6 +370,9 @@ impl Drop for Session {
     }
 }
 
+/// Held by tests that count the processes of servers.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// A call of the server's echo.
 fn echo(words: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
@@ -385,6 +388,7 @@ fn echo(words: &str) -> Value {
 #[test]
 fn logs_are_those_of_the_running_server_and_start_none() {
     let settings = "[[server]]\nname = \"notes\"\nera = \"legacy\"\ncommand = [\"bridge-test-server\", \"good\"]\n";
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new("logs", settings);
     let (code, said) = place.run(&["servers", "logs", "notes"]);
     assert_eq!(code, Some(0), "{said}");
@@ -433,11 +437,14 @@ fn logs_are_those_of_the_running_server_and_start_none() {
 #[test]
 fn nothing_of_a_server_outlives_our_own_kill() {
     let settings = "[[server]]\nname = \"notes\"\nera = \"legacy\"\ncommand = [\"bridge-test-server\", \"fork\"]\n";
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new("killed", settings);
     let (code, said) = place.run(&["servers", "accept", "notes", "--yes"]);
     assert_eq!(code, Some(0), "{said}");
     let mut command = place.command(&["stdio"]);
+    let tests = Path::new(env!("CARGO_BIN_EXE_ringfence")).parent().unwrap();
     command
+        .env("PATH", format!("{}:/usr/bin:/bin", tests.display()))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());

@@ -363,11 +363,4 @@ fn servers_of_every_maker_are_listed_called_restarted_and_killed() {
     assert!(wrong.is_empty(), "after they were killed: {wrong:#?}");
     let verified = home.must(&["audit", "verify"]);
     assert!(verified.contains("whole"), "{verified}");
-    let shown = home.must(&["audit", "export"]);
-    let is_refused =
-        |line: &&str| line.contains("\"egress\"") && line.contains("host-not-in-allowlist");
-    assert!(
-        shown.lines().any(|line| is_refused(&line)),
-        "the refusal is on record"
-    );
 }
