@@ -15,13 +15,14 @@ use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
 use mcp::restart::{self, StartupSettings};
 use mcp::{Door, http};
-use model::config::{CodePrinting, LogFormat};
+use model::config::{CodePrinting, Config, LogFormat};
 use model::govern::key::Secret;
 use model::record::audit::notice::SERVER;
 use model::record::audit::{Act, Notice};
 use serde_json::json;
 use studio::{Studio, StudioSettings};
 use tokio::net::{TcpListener, lookup_host};
+use tokio::task::JoinHandle;
 
 mod port_holder;
 
@@ -97,32 +98,35 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
         ..HttpBounds::of(&config.serve)
     };
     let guard = http::guarded(auth, &door, metrics, &bounds, Some(studio.router()));
-    let ca_file = config.network.ca_file.as_ref();
-    let trust = TlsTrust::system(ca_file.map(|path| door.engine().home().join(path)));
-    let vouching = tokio::spawn(peers::run(
-        Arc::clone(door.engine()),
-        trust.clone(),
-        alarm.clone(),
-    ));
-    let shipping = tokio::spawn(ship::run(Arc::clone(door.engine()), alarm.clone()));
-    let witnessing = tokio::spawn(witness::run(
-        Arc::clone(door.engine()),
-        trust,
-        alarm.clone(),
-    ));
+    let mut tasks = evidence_tasks(door.engine(), &config, &alarm);
     let started = StartupSettings::with(config, serve.listen.is_some());
-    let watching = tokio::spawn(restart::watch(Arc::clone(door.engine()), started, alarm));
+    tasks.push(tokio::spawn(restart::watch(
+        Arc::clone(door.engine()),
+        started,
+        alarm,
+    )));
     let waiting = waiting::report(door.engine());
     let served = http::serve(door, listener, bounds, guard, shutdown).await;
-    watching.abort();
     waiting.abort();
-    witnessing.abort();
-    vouching.abort();
-    shipping.abort();
+    tasks.iter().for_each(JoinHandle::abort);
     // The last spans are sent by a thread that needs the runtime meanwhile.
     let _ = tokio::task::spawn_blocking(move || instruments.end()).await;
     served?;
     Ok(Exit::Done)
+}
+
+/// What carries evidence to others while the server runs: heads to peers and witnesses,
+/// records to the shared database.
+fn evidence_tasks(engine: &Arc<Engine>, config: &Config, alarm: &Alarm) -> Vec<JoinHandle<()>> {
+    let ca_file = config.network.ca_file.as_ref();
+    let trust = TlsTrust::system(ca_file.map(|path| engine.home().join(path)));
+    let own = || (Arc::clone(engine), alarm.clone());
+    let (vouching, shipping, witnessing) = (own(), own(), own());
+    vec![
+        tokio::spawn(peers::run(vouching.0, trust.clone(), vouching.1)),
+        tokio::spawn(ship::run(shipping.0, shipping.1)),
+        tokio::spawn(witness::run(witnessing.0, trust, witnessing.1)),
+    ]
 }
 
 impl Instruments {
