@@ -96,13 +96,14 @@ impl Store {
         let made = Tables::new(shared, LazyConnection::made_of(database));
         let counted = counter(NewsKind::Publications, "standing.version")?;
         let callers = counter(NewsKind::Callers, "callers.version")?;
+        let callers = CallerRecords::open(tables("FULL"), &made, callers)?;
         let mut inner = Inner {
             audit: Audit::new(home.clone(), Arc::clone(&writer)),
             publications: Publications::open(made, counted)?,
             // What is used must stay used if the power fails: approvals, codes, steps of
             // scripts, and what a cosignature was given for.
             approvals: Approvals::new(tables("FULL")),
-            callers: CallerRecords::open(tables("FULL"), callers)?,
+            callers,
             people: People::new(tables("FULL")),
             usage: QuotaUsage::new(tables("NORMAL"), peers.clone(), &process),
             scripts: Scripts::new(tables("FULL"), peers.clone(), &process),

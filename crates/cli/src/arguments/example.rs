@@ -412,10 +412,6 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         &[
             ("ringfence audit verify", "note the head"),
             (
-                "ringfence audit verify --checkpoint head.txt",
-                "held to a signed head",
-            ),
-            (
                 "ringfence audit verify --file audit.jsonl --key KEY",
                 "an export",
             ),

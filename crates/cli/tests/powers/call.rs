@@ -245,11 +245,13 @@ fn counted<T: ToString>(lines: impl IntoIterator<Item = T>) -> Vec<String> {
     counts.into_iter().map(shown).collect()
 }
 
-/// An event without its duration, the one thing that differs each time.
+/// An event without its times, which differ each time.
 fn whole(event: &Value) -> String {
     let mut event = event.as_object().unwrap().clone();
     assert!(event.contains_key("kind"), "{event:?}");
-    event.remove("durationMs");
+    for time in ["durationMs", "atUs", "us"] {
+        event.remove(time);
+    }
     Value::Object(event).to_string()
 }
 

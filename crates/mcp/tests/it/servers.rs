@@ -327,7 +327,7 @@ async fn cancelled(world: &World, server: &Server, is_modern_client: bool) {
     if !is_modern_client {
         client.begin(LEGACY, forms()).await;
     }
-    let slow = call(9, "test__slow", json!({"ms": 30_000}));
+    let slow = call(9, "test__slow", json!({"ms": 3_000}));
     if is_modern_client {
         let calling = client.modern_with(&slow, forms());
         assert!(

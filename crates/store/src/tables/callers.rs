@@ -101,12 +101,14 @@ pub struct CallerRecords {
 }
 
 impl CallerRecords {
+    /// `opened` is connected already; the records connect at their first use.
     pub(crate) fn open(
         tables: Tables,
+        opened: &Tables,
         counter: VersionCounter,
     ) -> Result<CallerRecords, StoreError> {
         // A process may have died after the database changed and before the file did.
-        let version = tables.read(READING, |tables| tables.number(READ_VERSION, values![]))?;
+        let version = opened.read(READING, |tables| tables.number(READ_VERSION, values![]))?;
         counter.raise(version)?;
         Ok(CallerRecords { tables, counter })
     }

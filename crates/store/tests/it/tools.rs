@@ -211,7 +211,9 @@ const NOTICED: &[Act] = &[
     ("removed", |home| {
         fs::remove_file(home.join("tools/b.json")).unwrap()
     }),
-    ("settings", |home| put(home, "ringfence.toml")),
+    ("settings", |home| {
+        fs::write(home.join("ringfence.toml"), "# {}").unwrap()
+    }),
     ("settings edited", |home| append(home, "ringfence.toml")),
     ("secrets", |home| put(home, "secrets.env")),
     ("secrets replaced", |home| {
