@@ -60,7 +60,7 @@ export const tests = {
         await visit(page, '/tools/kept/edit');
         await by(page, 'description').fill('Keeps more. Returns {a}.');
         await by(page, 'save').click();
-        await by(page, 'saved').filter({ hasText: 'saved' }).waitFor();
+        await by(page, 'saved').filter({ hasText: /^saved$/ }).waitFor();
         const file = fs.readFileSync(path.join(world.home, 'tools/kept.json'), 'utf8');
         assert.equal(file, text.replace('Keeps.', 'Keeps more.'));
       },
@@ -135,7 +135,7 @@ export const tests = {
       assert.match(await editor(page, 'code-editor').innerText(), /typed before the reload/);
       assert.equal(await by(page, 'name').inputValue(), 'halfDone');
       await by(page, 'save').click();
-      await by(page, 'saved').filter({ hasText: 'saved' }).waitFor();
+      await by(page, 'saved').filter({ hasText: /^saved$/ }).waitFor();
       await other.context().close();
     });
   },
