@@ -1,6 +1,6 @@
 //! One set of statements for two databases: SQLite in the home, or a Postgres that several
 //! homes share. A statement is written once where both understand it, else in both forms
-//! side by side ([`either`]). Nothing is generated: what runs is what is written here.
+//! side by side (`either`). Nothing is generated: what runs is what is written here.
 //!
 //! Parameters are `?1`, `?2`; for Postgres they become `$1`, `$2`.
 
