@@ -19,7 +19,7 @@ failed=0
 ignored=0
 
 finish() {
-    [ -z "$server" ] || kill "$server" 2>/dev/null || true
+    [ -z "$server" ] || end "$server"
     if [ -e "$work/pid" ]; then
         kill "$(cat "$work/pid")" 2>/dev/null || true
         sleep 2
@@ -27,6 +27,27 @@ finish() {
     rm -rf "$work"
 }
 trap finish EXIT
+
+# family PID: a process and all that come from it.
+family() {
+    local child
+    echo "$1"
+    for child in $(pgrep -P "$1"); do family "$child"; done
+}
+
+# end PID: ends a command in the background with all it started: `unshare --fork` ignores the
+# signal itself and would stay with its child.
+end() {
+    local all
+    mapfile -t all < <(family "$1")
+    kill "${all[@]}" 2>/dev/null || true
+    for _ in $(seq 100); do
+        kill -0 "${all[@]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -9 "${all[@]}" 2>/dev/null || true
+    wait "$1" 2>/dev/null || true
+}
 
 # A clean environment: nothing of ours is set.
 clean() { env -i PATH=/usr/bin:/bin HOME="$work/no-home" "$@"; }
@@ -60,8 +81,7 @@ use() {
     [ "$("${post[@]}" -o /dev/null -w '%{http_code}' "$url")" = 401 ]
     "${post[@]}" -H "authorization: Bearer $(cat "$home/token")" "$url" >"$work/call-$name"
     grep -q '\\"words\\":2\|"words":2' "$work/call-$name"
-    kill "$server"
-    wait "$server" || true
+    end "$server"
     server=
     "$@" audit verify --home "$(inside "$name" "$home")" >/dev/null
 }

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-const MISSING: &str = "the Studio is not built: run `cargo xtask studio`";
+const MISSING: &str =
+    "the Studio is not built: run `cargo xtask studio` in the clone, then build again";
 
 fn main() -> io::Result<()> {
     let table = folder().join("studio").join("table.rs");

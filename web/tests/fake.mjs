@@ -98,6 +98,8 @@ export class Fake {
   /** Sends an event to every page; `skip` leaves some out before it. */
   emit(kind, data = {}, skip = 0) {
     this.seq += 1 + skip;
+    const item = kind === 'inbox' ? this.questions.find((known) => known.id === data.id) : undefined;
+    if (item) data = { ...data, item };
     for (const stream of this.streams) stream.write(`event: ${kind}\ndata: ${JSON.stringify({ seq: this.seq, boot: this.boot, ...data })}\n\n`);
   }
 

@@ -6,7 +6,6 @@
 // docs/measurements.
 import os from 'node:os';
 import { launch } from './chromium.mjs';
-import { Fake, question } from './fake.mjs';
 import { by, open, visit, World } from './world.mjs';
 
 const ROWS = Number(process.argv[2] ?? 100_000);
@@ -88,46 +87,64 @@ async function live(browser, world, client) {
   await page.context().close();
 }
 
+/** A thousand questions of real clients that wait, sixty of each. */
 async function questions(browser) {
-  const fake = await Fake.start();
-  fake.questions = Array.from({ length: 1000 }, (_, index) => question(`q${index}`, { tool: `tool${index}` }));
-  const page = await open(browser, fake, { signIn: false });
-  await page.locator('[data-test=connection].live').waitFor();
-  const shown = [];
-  for (let turn = 0; turn < 5; turn++) {
-    await visit(page, '/home');
-    await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor();
-    shown.push(
-      await page.evaluate(async () => {
-        const begin = performance.now();
-        location.hash = '#/inbox';
-        while (document.querySelectorAll('[data-test=question]').length < 1000) await new Promise((done) => requestAnimationFrame(done));
-        return performance.now() - begin;
-      }),
-    );
+  const settings = '[exposure]\npreset = "everything"\n\n[approvals]\nwait_seconds = 600\n\n[serve]\nconnections_max = 4096\ncalls_per_minute = 1000000\ncalls_per_caller_max = 64\n';
+  const world = await World.start({ settings });
+  try {
+    const ask = (client, text) => client.callTool({ name: 'writeTextFile', arguments: { path: 'a.txt', text } }, undefined, { timeout: 600_000 }).catch(() => {});
+    const clients = [];
+    for (let at = 0; at < 17; at++) clients.push(await world.client(`agent${at}`));
+    for (let at = 0; at < 1000; at++) void ask(clients[at % 17], `text ${at}`);
+    const page = await open(browser, world);
+    await visit(page, '/inbox');
+    await page.waitForFunction(() => /^1000 /.test(document.querySelector('[data-test=waiting]')?.textContent ?? ''), undefined, { timeout: 120_000 });
+    const shown = [];
+    for (let turn = 0; turn < 7; turn++) {
+      await visit(page, '/home');
+      await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor();
+      shown.push(
+        await page.evaluate(async () => {
+          const begin = performance.now();
+          location.hash = '#/inbox';
+          while (!document.querySelector('li[aria-setsize="1000"]')) await new Promise((done) => requestAnimationFrame(done));
+          return performance.now() - begin;
+        }),
+      );
+    }
+    add('1,000 open questions until they are shown', shown, '');
+    add('a frame while they are scrolled', await frames(page, '.list'), '17');
+    const updates = [];
+    for (let turn = 0; turn < 10; turn++) {
+      const came = page.evaluate((wanted) => new Promise((resolve) => {
+        const look = () => document.querySelector('[data-test=waiting]')?.textContent.startsWith(`${wanted} `) && (watcher.disconnect(), resolve(Date.now()));
+        const watcher = new MutationObserver(look);
+        watcher.observe(document.body, { childList: true, subtree: true, characterData: true });
+        look();
+      }), 1001 + turn);
+      const sent = Date.now();
+      void ask(clients[turn], `one more ${turn}`);
+      updates.push((await came) - sent);
+    }
+    add('one more question until it is among them, from the client\'s call on', updates, '200');
+    await page.context().close();
+  } finally {
+    await world.end();
   }
-  add('1,000 open questions until they are shown', shown, '');
-  add('a frame while they are scrolled', await frames(page, '.list'), '');
-  const updates = [];
-  for (let turn = 0; turn < 10; turn++) {
-    const name = `another${turn}x`;
-    const came = arrival(page, name);
-    fake.questions.push(question(`n${turn}`, { tool: name }));
-    const sent = Date.now();
-    fake.emit('inbox', { id: `n${turn}`, state: 'pending', waiting: fake.questions.length });
-    updates.push((await came) - sent);
-  }
-  add('one more question until it is among them', updates, '200');
-  await page.context().close();
-  fake.end();
 }
 
-async function fill(client, wanted) {
+/** Calls of real clients, eight at a time. A client keeps something for each call it made, so each makes a thousand. */
+async function fill(world, wanted) {
   let left = wanted;
+  let clients = 0;
   const work = async () => {
-    while (left-- > 0) await client.callTool({ name: 'countWords', arguments: { text: 'one two' } }).catch(() => {});
+    while (left > 0) {
+      const client = await world.client(`filler${clients++}`);
+      for (let turn = 0; turn < 1000 && left-- > 0; turn++) await client.callTool({ name: 'countWords', arguments: { text: 'one two' } }).catch(() => {});
+      await client.close();
+    }
   };
-  await Promise.all(Array.from({ length: 16 }, work));
+  await Promise.all(Array.from({ length: 8 }, work));
 }
 
 async function log(browser, world) {
@@ -155,16 +172,21 @@ async function log(browser, world) {
   add('the audit page until its rows are shown', first, '');
   add('the same, filtered to refusals', filtered, '');
   await visit(page, '/audit');
+  await by(page, 'entry').first().waitFor();
+  // To the end of the log, as fast as its pages come.
+  const rows = () => page.evaluate(() => Math.max(0, ...[...document.querySelectorAll('.rows > li')].map((row) => Number(row.getAttribute('aria-posinset')))));
   const older = [];
-  for (let turn = 0; turn < 20; turn++) {
-    const before = await by(page, 'entry').count();
+  let before = await rows();
+  while (await by(page, 'more').count()) {
     const begin = Date.now();
-    await by(page, 'more').click();
-    await page.waitForFunction((count) => document.querySelectorAll('[data-test=entry]').length > count, before);
+    await page.evaluate(() => document.querySelector('.list').scrollTo(0, 1e9));
+    await page.waitForFunction((count) => [...document.querySelectorAll('.rows > li')].some((row) => Number(row.getAttribute('aria-posinset')) > count) || !document.querySelector('[data-test=more]') || document.querySelector('[data-test=failed]'), before);
+    if (await by(page, 'failed').count()) throw new Error(await by(page, 'failed').first().innerText());
     older.push(Date.now() - begin);
+    before = await rows();
   }
-  add('100 older rows', older, '');
-  add('a frame while 2,100 rows are scrolled', await frames(page, '.list'), '');
+  add('500 older rows, by scrolling', older, '');
+  add(`a frame while ${before.toLocaleString('en')} rows are scrolled`, await frames(page, '.list', 5), '17');
   await page.context().close();
 }
 
@@ -177,7 +199,7 @@ try {
   await live(browser, world, client);
   await questions(browser);
   console.error(`making ${ROWS} calls`);
-  await fill(client, ROWS);
+  await fill(world, ROWS);
   await log(browser, world);
   await live(browser, world, client);
 } finally {

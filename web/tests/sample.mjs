@@ -3,7 +3,7 @@ import { question, risk } from './fake.mjs';
 
 const now = Date.now();
 const DOCUMENT = JSON.stringify({ name: 'getForecast', description: 'Tells the weather.', params: [{ name: 'city', type: 'STRING', required: true, testValue: 'Lyon' }], staticVariables: [{ apiKey: '${FORECAST_API_KEY}' }], code: 'return city;', codeType: 'Javascript', sandboxOverrides: { networkMode: 'allowlist', hostsAllow: ['api.example.com'] } }, null, 2);
-const gate = (name, verdict, note) => ({ gate: name, verdict, note, reason: verdict === 'stop' ? 'rule.denied' : null, rule: 'no-deleting' });
+const gate = (name, verdict, note) => ({ gate: name, verdict, note, reason: verdict === 'stop' ? 'rule.denied' : null, rule: 'no-deleting', us: 40 });
 const GATES = [gate('access', 'pass', 'level standard may know it'), gate('rules', 'ask', 'the tool asks before every call'), gate('approval', 'stop', 'denied by owner')];
 const CHANGE = { pointer: '/path', before: '"a.txt"', after: '"b.txt"' };
 const FINDING = { code: 'code.unused', severity: 'warning', pointer: '/code', message: 'the parameter `days` is never read', line: 1, column: 1, endLine: null, endColumn: null, in: 'code', fix: 'remove it' };
@@ -47,7 +47,7 @@ export const ROUTES = {
 };
 
 export const QUESTIONS = [
-  question('a1', { lastApproved: { id: 'z9', atMs: now, by: 'owner', argumentsText: '{}', diff: [CHANGE] }, rule: 'no-deleting', from: { caller: 'researcher', door: 'mcp', session: true, parent: { callId: 'c1', tool: 'codecall_execute' } }, inertMs: 0 }),
+  question('a1', { lastApproved: { id: 'z9', atMs: now, by: 'owner', argumentsText: '{}', diff: [CHANGE] }, rule: 'no-deleting', from: { caller: 'researcher', door: 'mcp', session: true, parent: { callId: 'c1', tool: 'codecall_execute' }, script: { words: 'line 2 of a script of 3 lines waits', lines: [{ number: 1, text: 'const one = 1;', waits: false }, { number: 2, text: "await callTool('writeTextFile', {});", waits: true }, { number: 3, text: 'return one;', waits: false }] } }, inertMs: 0 }),
   question('z9', { state: 'approved', answered: { by: 'owner', channel: 'studio', atMs: now, scope: 'once', note: 'fine', uses: 1, usedByCall: 'c1', changed: [CHANGE] } }),
 ];
 

@@ -156,6 +156,15 @@ export async function enter(page, world) {
   await page.locator('[data-test=connection].live').waitFor();
 }
 
+/** Waits until something holds; a test that waits too long has failed. */
+export async function until(holds) {
+  const end = Date.now() + PATIENCE_MS;
+  while (!holds()) {
+    if (Date.now() > end) throw new Error(`never: ${holds}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
 export const by = (page, name) => page.locator(`[data-test="${name}"]`);
 
 export async function visit(page, address) {

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::dist;
 use crate::peers;
 use crate::printer;
 use crate::root::Root;
@@ -34,6 +35,9 @@ const BENCHES: &[(&str, &[&str])] = &[
     ("bridge", &["bridge"]),
     ("jail", &["jail", "egress"]),
 ];
+
+/// Those that start the program.
+const SERVED: &[&str] = &["mcp", "bridge"];
 
 /// Every bench is built as a part of the whole workspace: package by package, cargo
 /// resolves other features and builds the dependencies again for each.
@@ -66,6 +70,15 @@ pub(crate) fn bench(
             peers::bubblewrap(root);
         }
         let mut command = run::cargo(root, BUILD);
+        // A server is measured as people run it: with link-time optimisation, which would
+        // take minutes more for each bench.
+        if SERVED.contains(known) {
+            match dist::build_program(root)? {
+                TaskAnswer::Yes => {}
+                TaskAnswer::No => return Ok(TaskAnswer::No),
+            }
+            command.env("BENCH_PROGRAM", root.join(dist::PROGRAM));
+        }
         for target in *targets {
             command.args(["--bench", target]);
         }

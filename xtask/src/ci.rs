@@ -78,6 +78,12 @@ const PAGES: Part = Part {
     warm: "4:30",
     installs: "Debian's chromium, unpacked into target/peers, where there is none",
 };
+const LOAD: Part = Part {
+    name: "three nodes under load, two of them killed",
+    cold: "1:50",
+    warm: "1:50",
+    installs: "",
+};
 const RELEASE: Part = Part {
     name: "a release, made, installed and used",
     cold: "1:30",
@@ -170,7 +176,7 @@ fn clean_commit(root: &Root) -> Option<String> {
 fn all_parts() -> Vec<&'static Part> {
     let mut parts = vec![&SETUP, &GUEST, &STUDIO];
     parts.extend(CHECKS);
-    parts.extend([&CLIENTS, &BUILD, &TESTS, &PAGES, &RELEASE]);
+    parts.extend([&CLIENTS, &BUILD, &TESTS, &PAGES, &LOAD, &RELEASE]);
     parts
 }
 
@@ -221,8 +227,9 @@ fn run_parts(root: &Root, report: &mut Report, totals: &mut Totals) -> Result<Ta
         }
         let tested = report.time(&TESTS, || test::run(root, Lanes::All, None, totals))?;
         let pages = report.time(&PAGES, || test::studio(root, totals))?;
+        let loaded = report.time(&LOAD, || test::load(root, totals))?;
         let released = report.time(&RELEASE, || test::release(root, totals))?;
-        Ok(tested.and(pages).and(released))
+        Ok(tested.and(pages).and(loaded).and(released))
     })
 }
 

@@ -46,6 +46,9 @@ pub(crate) const FOLDER: &str = "target/release-files";
 /// The checksums of everything else.
 pub(crate) const SUMS: &str = "SHA256SUMS";
 
+/// The program as it is released.
+pub(crate) const PROGRAM: &str = "target/dist/ringfence";
+
 /// The purpose a signature names, so that it is valid for nothing else.
 const SIGNED_FOR: &str = "ringfence-release";
 
@@ -74,6 +77,15 @@ pub(crate) fn dist(root: &Root, key: Option<&Path>) -> Result<TaskAnswer> {
         TaskAnswer::Yes => {}
         TaskAnswer::No => return Ok(TaskAnswer::No),
     }
+    match build_program(root)? {
+        TaskAnswer::Yes => {}
+        TaskAnswer::No => return Ok(TaskAnswer::No),
+    }
+    pack(root, &root.join(PROGRAM), key, Some(PROGRAM_BYTES_MAX))
+}
+
+/// Builds the program as it is released, into [`PROGRAM`].
+pub(crate) fn build_program(root: &Root) -> Result<TaskAnswer> {
     printer::heading("the program");
     let arguments = [
         "build",
@@ -85,13 +97,8 @@ pub(crate) fn dist(root: &Root, key: Option<&Path>) -> Result<TaskAnswer> {
     ];
     let mut command = run::cargo(root, &arguments);
     command.args(build::MESSAGES);
-    set_paths(root, &mut command)?;
-    match build::watch(root, &mut command, build::PROGRAM, USUAL)? {
-        TaskAnswer::Yes => {}
-        TaskAnswer::No => return Ok(TaskAnswer::No),
-    }
-    let program = root.join("target/dist/ringfence");
-    pack(root, &program, key, Some(PROGRAM_BYTES_MAX))
+    set_flags(root, &mut command)?;
+    build::watch(root, &mut command, build::PROGRAM, USUAL)
 }
 
 /// Packs a program that was built, of whatever size.
@@ -162,9 +169,10 @@ fn pack(
     Ok(TaskAnswer::Yes)
 }
 
-/// Paths of this machine stay out of the program and of its debug information: the same
+/// What a release adds to the flags of compilers. Paths of this machine stay out of the
+/// program and of its debug information: the same
 /// commit gives the same bytes in every folder.
-fn set_paths(root: &Root, command: &mut Command) -> Result<()> {
+fn set_flags(root: &Root, command: &mut Command) -> Result<()> {
     let cargo_home = match std::env::var_os("CARGO_HOME") {
         Some(folder) => PathBuf::from(folder),
         None => PathBuf::from(std::env::var_os("HOME").context("HOME is not set")?).join(".cargo"),
@@ -178,6 +186,11 @@ fn set_paths(root: &Root, command: &mut Command) -> Result<()> {
             .context("a path of this machine is not text")?;
         rust.push(format!("--remap-path-prefix={from}={to}"));
         c.push(format!("-ffile-prefix-map={from}={to}"));
+    }
+    // Functions that were compiled to the same code become one. The linker that Rust uses
+    // for x86_64 can do that; those of other processors may not.
+    if cfg!(target_arch = "x86_64") {
+        rust.push("-Clink-arg=-Wl,--icf=all".to_owned());
     }
     // Parts are separated so because a path may hold a space.
     command.env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"));

@@ -40,9 +40,11 @@ impl Backoff {
     /// Counts a failure. `spread` in 0..=255 shifts the pause by up to a quarter, so that
     /// several processes do not try at the same moment.
     pub fn fail(&mut self, why: &str, now: Instant, spread: u8) {
+        // Capped before the shift below, which would overflow.
         let doublings = self.failures.min(16);
         let pause = limit::SERVER_RETRY_MS_MIN.saturating_mul(1 << doublings);
         let pause = pause.min(limit::SERVER_RETRY_MS_MAX);
+        // Earlier and never later, so that the longest pause stays the longest.
         let shift = pause / 4 * u64::from(spread) / 255;
         self.failures = self.failures.saturating_add(1);
         self.next = Some(now + Duration::from_millis(pause - shift));

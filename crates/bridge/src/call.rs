@@ -69,6 +69,8 @@ pub(crate) fn run<'a>(
     calls: &'a Calls,
     call: ToolCall,
 ) -> BoxFuture<'a, Result<ToolResult, ServerFault>> {
+    // Boxed at the crate's edge: rustc compiles a future again in every
+    // crate that awaits it.
     Box::pin(exchange(peer, calls, call))
 }
 
@@ -77,6 +79,8 @@ async fn exchange(
     calls: &Calls,
     call: ToolCall,
 ) -> Result<ToolResult, ServerFault> {
+    // Before anything is sent: a result that could not be masked must not
+    // be fetched at all.
     calls.mask().now()?;
     let mut deadline = Instant::now() + call.timeout;
     let (mut responses, mut state) = (None, None);
@@ -98,6 +102,7 @@ async fn exchange(
             }
             _ => return Err(ServerFault::Protocol("the answer is no result".to_owned())),
         };
+        // With the tokens of this moment, because the request may have renewed one.
         return Ok(mask(result, &calls.mask().now()?));
     }
     Err(ServerFault::TooManyQuestions(limit::SERVER_ROUNDS_MAX))
@@ -148,13 +153,13 @@ async fn answer(
         let answered = match request {
             InputRequest::Elicitation(question) => {
                 // The round is over; its person still answers for the call.
-                let token = rmcp::model::ProgressToken(id.clone());
-                calls.add(id, &token, None, call.elicitor.clone());
+                let _asked = AskedCall::add(calls, id, call.elicitor.clone());
                 let answer = calls.ask(Some(id), Some(key), &question.params).await;
-                calls.remove(id);
                 serde_json::to_value(elicit_result(answer)).unwrap_or_default()
             }
+            // No folder of this machine is told to a server.
             InputRequest::ListRoots(_) => json!({"roots": []}),
+            // Sampling would let a server use the caller's model under our name.
             _ => {
                 let what = "it asks for a language model, which is not offered";
                 return Err(ServerFault::Protocol(what.to_owned()));
@@ -163,6 +168,31 @@ async fn answer(
         answers.insert(key.clone(), answered);
     }
     Ok(answers)
+}
+
+/// A call whose person is asked between two rounds. Dropped, it is under way no more, also
+/// when the call is given up meanwhile: otherwise its connection would never be idle.
+struct AskedCall<'a> {
+    calls: &'a Calls,
+    id: &'a RequestId,
+}
+
+impl<'a> AskedCall<'a> {
+    fn add(
+        calls: &'a Calls,
+        id: &'a RequestId,
+        elicitor: Option<Arc<dyn Elicitor>>,
+    ) -> AskedCall<'a> {
+        let token = rmcp::model::ProgressToken(id.clone());
+        calls.add(id, &token, None, elicitor);
+        AskedCall { calls, id }
+    }
+}
+
+impl Drop for AskedCall<'_> {
+    fn drop(&mut self) {
+        self.calls.remove(self.id);
+    }
 }
 
 /// A request that was sent. Dropped before its answer came, it is cancelled at the
@@ -191,6 +221,8 @@ impl<'a> RunningRequest<'a> {
         let sent = peer.send_request_with_option(request, options);
         let handle = sent.await.map_err(|error| service_fault(&error))?;
         let elicitor = call.elicitor.clone();
+        // After sending, when the id is known. Progress that comes before that
+        // has no call to go to.
         calls.add(
             &handle.id,
             &handle.progress_token,
@@ -211,6 +243,8 @@ impl<'a> RunningRequest<'a> {
         deadline: &mut Instant,
         allowed: Duration,
     ) -> Result<ServerResult, ServerFault> {
+        // Taken out of the guard, whose drop still cancels the request if this
+        // future goes first.
         let Some(handle) = self.handle.take() else {
             return Err(ServerFault::Protocol("the request was not sent".to_owned()));
         };
@@ -221,6 +255,8 @@ impl<'a> RunningRequest<'a> {
                     self.is_over = true;
                     return result.map_err(|error| service_fault(&error));
                 }
+                // Perhaps a person was asked meanwhile. Only time that was the server's own
+                // ends the call.
                 Err(_) => match self.calls.take_asked(&self.id) {
                     Duration::ZERO => return Err(ServerFault::Timeout(allowed)),
                     asked => *deadline += asked,
@@ -239,6 +275,8 @@ impl Drop for RunningRequest<'_> {
         let peer = self.peer.clone();
         let reason = "the call was given up".to_owned();
         let param = CancelledNotificationParam::new(Some(self.id.clone()), Some(reason));
+        // On a task of its own, because dropping cannot wait. A closed connection
+        // needs no cancelling.
         tokio::spawn(async move { drop(peer.notify_cancelled(param).await) });
     }
 }
@@ -254,6 +292,7 @@ fn relay(result: CallToolResult) -> Result<ToolResult, ServerFault> {
     for block in result.content {
         let mut block = serde_json::to_value(block)
             .map_err(|error| ServerFault::Protocol(shown(&error.to_string())))?;
+        // Measured as it will be sent on: a small message can have many escapes.
         bytes += measure(&block)?;
         within_bytes(bytes)?;
         clean(&mut block);
@@ -377,6 +416,7 @@ fn strip_controls(value: &mut Value) {
 }
 
 fn is_control(character: char) -> bool {
+    // Attack: text that is shown in another order than it is read.
     let is_bidi = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     is_bidi || (character.is_control() && !matches!(character, '\n' | '\r' | '\t'))
 }

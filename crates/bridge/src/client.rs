@@ -102,6 +102,8 @@ impl Calls {
                 .iter_mut()
                 .find(|call| call.token == param.progress_token);
             let Some(call) = call else { return };
+            // Counted even where nothing listens, so that the bound is on
+            // what the server sends.
             call.progress_count += 1;
             if call.progress_count > limit::SERVER_PROGRESS_MAX {
                 return;
@@ -123,6 +125,8 @@ impl Calls {
         let call = calls
             .iter_mut()
             .find(|call| of.map_or(only, |id| call.id == *id))?;
+        // Counted before the check, and declined questions count too: a server must not try
+        // without end.
         call.question_count += 1;
         if call.question_count > limit::SERVER_QUESTIONS_MAX {
             return None;
@@ -149,6 +153,7 @@ impl Calls {
         key: Option<&str>,
         question: &ElicitRequestParams,
     ) -> ElicitAnswer {
+        // A link that a person opens on our word would be a way to phish.
         let is_form = matches!(question, ElicitRequestParams::FormElicitationParams { .. });
         let Ok(question) = serde_json::to_value(question) else {
             return ElicitAnswer::Decline;
@@ -213,6 +218,8 @@ impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         if self.calls.may_ask {
+            // Offered only if the owner passes questions on; other capabilities
+            // are never offered.
             let mut elicitation = ElicitationCapability::new();
             elicitation.form = Some(FormElicitationCapability::default());
             capabilities.elicitation = Some(elicitation);

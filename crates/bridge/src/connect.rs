@@ -109,10 +109,14 @@ async fn open_target(
             let (Some(input), Some(output)) = pipes else {
                 return Err(ServerFault::Start("it has no standard input".to_owned()));
             };
-            if let Some(error) = child.stderr.take() {
-                tokio::spawn(log.clone().follow(error, Arc::clone(&settings.masker)));
-            }
+            // Followed from the start: what a process says before its handshake explains most
+            // failures.
+            let following = child
+                .stderr
+                .take()
+                .map(|error| tokio::spawn(log.clone().follow(error, Arc::clone(&settings.masker))));
             let transport = AsyncRwTransport::new_client(MessageLines::new(output), input);
+            // Attack: a line without end would be kept in memory whole.
             let transport = transport.with_max_line_length(limit::SERVER_LINE_BYTES_MAX);
             let serving = client
                 .clone()
@@ -125,7 +129,15 @@ async fn open_target(
                 }),
                 Err(error) => {
                     let fault = handshake_fault(&error);
+                    // Ended before the fault is told, so that the last words of the
+                    // process are in it.
                     let exit = process.end().await;
+                    // They may still be in the pipe. A grandchild could hold it open, so the
+                    // wait is bounded.
+                    if let Some(following) = following {
+                        let bound = Duration::from_millis(limit::SERVER_LAST_WORDS_MS);
+                        let _ = timeout(bound, following).await;
+                    }
                     Err(explain(fault, &exit, log))
                 }
             }

@@ -68,6 +68,7 @@ pub fn kept_logs(folder: &Path) -> io::Result<Vec<KeptLog>> {
             Err(error) => return Err(error),
         };
         let changed = file.metadata()?.modified()?;
+        // The process of ours that owns the server holds the lock as long as it lives.
         let is_running = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
         let mut bytes = Vec::new();
         let most = u64::try_from(limit::SERVER_LOG_BYTES_MAX * 2).unwrap_or(u64::MAX);
@@ -98,6 +99,8 @@ impl ErrorLog {
             .create(folder)?;
         tidy(folder)?;
         let file = new_file(folder)?;
+        // Before anything is written: a file without a lock counts as that
+        // of a dead process.
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let log = ErrorLog::default();
         lock(&log.0).file = Some(file);
@@ -125,6 +128,8 @@ impl ErrorLog {
                     continue;
                 }
             };
+            // The first byte after a write starts the clock, so a busy process is written
+            // at fixed intervals.
             write_at = write_at.or(Some(Instant::now() + pause));
             for byte in piece.iter().take(count) {
                 if *byte == b'\n' {
@@ -156,13 +161,16 @@ impl ErrorLog {
         let written = file
             .rewind()
             .and_then(|()| file.write_all(text.as_bytes()))
+            // After writing, so that a reader never sees an empty file in between.
             .and_then(|()| file.set_len(length));
         drop(written);
     }
 
     fn push(&self, raw_line: &[u8], masker: &Masker) {
         let raw_line = String::from_utf8_lossy(raw_line);
+        // `cut_text`, because a cut line may end inside a secret.
         let masked = masker.cut_text(raw_line.trim_end()).into_inner();
+        // After masking: escaping first would hide a secret from the mask.
         let line = text::one_line(&masked);
         let mut lines = lock(&self.0);
         lines.bytes += line.len();

@@ -114,6 +114,8 @@ impl ServerFault {
                 format!("the server `{server}` does not keep to the protocol")
             }
             ServerFault::Refused { code, message } => {
+                // The only words of a server that a caller gets. They were cut
+                // and masked before.
                 format!("the server `{server}` refused the call ({code}): {message}")
             }
             ServerFault::Timeout(after) => format!(

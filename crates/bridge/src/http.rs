@@ -131,6 +131,7 @@ pub fn transport(settings: HttpSettings) -> Result<HttpTransport, HttpSettingsFa
         .trim_start()
         .to_ascii_lowercase()
         .starts_with("https://");
+    // Attack: a token or a header with a secret in the clear, to be read on the way.
     if !is_https && !settings.client.is_private_host(&settings.url) {
         return Err(HttpSettingsFault::Cleartext);
     }
@@ -141,12 +142,15 @@ pub fn transport(settings: HttpSettings) -> Result<HttpTransport, HttpSettingsFa
         let is_reserved = RESERVED.contains(&name.as_str())
             || name.as_str().starts_with("mcp-param-")
             || name.as_str().starts_with("proxy-")
+            // Two sources for one header: which of them counts must not
+            // depend on the order.
             || (name == header::AUTHORIZATION && settings.tokens.is_some());
         if is_reserved {
             return Err(HttpSettingsFault::HeaderReserved(raw_name.clone()));
         }
         let mut value = HeaderValue::from_str(raw_value)
             .map_err(|_| HttpSettingsFault::HeaderValue(raw_name.clone()))?;
+        // Debug output of the HTTP library does not show values that are marked so.
         value.set_sensitive(true);
         headers.insert(name, value);
     }
@@ -232,7 +236,7 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
     error.source()
 }
 
-/// Why a request to a server came to nothing.
+/// Why a request to a server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum McpHttpFault {
     /// The request.
@@ -303,10 +307,12 @@ impl McpHttpClient {
             }
             let reply = self.client.send(request).await.map_err(client_fault)?;
             match (reply.status, token) {
+                // Once: a server that refuses a fresh token will refuse the next one too.
                 (StatusCode::UNAUTHORIZED, Some(token)) if refused.is_none() => {
                     refused = Some(token);
                 }
                 (StatusCode::UNAUTHORIZED, _) => return Err(sign_in(&shown_challenge(&reply))),
+                // A 403 without a challenge is an ordinary refusal, and no sign-in helps.
                 (StatusCode::FORBIDDEN, _)
                     if reply.headers.contains_key(header::WWW_AUTHENTICATE) =>
                 {
@@ -322,6 +328,7 @@ impl McpHttpClient {
 
     fn request_headers(&self, asked: &Asked<'_>) -> Result<HeaderMap, TransportFault> {
         let mut headers = self.headers.clone();
+        // Headers of the protocol go over those of the settings, never the other way round.
         for (name, value) in &asked.own {
             headers.insert(name, value.clone());
         }
@@ -337,6 +344,8 @@ impl McpHttpClient {
         ] {
             let Some(text) = text else { continue };
             let wrong = || format!("the server gave a value of `{name}` that no header can hold");
+            // A session id is the server's own text. One with a line break would be a
+            // header of its choice.
             let value = HeaderValue::from_str(text)
                 .map_err(|_| StreamableHttpError::UnexpectedServerResponse(wrong().into()))?;
             headers.insert(HeaderName::from_static(name), value);
@@ -358,6 +367,7 @@ impl McpHttpClient {
     ) -> Result<StreamableHttpPostResponse, TransportFault> {
         let (status, kind) = (reply.status, content_kind(&reply.headers));
         let retry_after = retry_after(&reply.headers);
+        // A body of 429 is not read: what counts is how long to wait.
         let is_json = kind == ContentKind::Json && status != StatusCode::TOO_MANY_REQUESTS;
         let body = match is_json {
             true => self.read(reply.body).await?,
@@ -421,6 +431,8 @@ impl StreamableHttpClient for McpHttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         event_bytes_max: usize,
     ) -> Result<StreamableHttpPostResponse, TransportFault> {
+        // The token in the arguments of rmcp is not used: ours come from
+        // `TokenSource` alone.
         let asked = Asked {
             method: ClientMethod::Post,
             url: &uri,
@@ -435,6 +447,7 @@ impl StreamableHttpClient for McpHttpClient {
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
+        // Only with a session. Without one a 404 means that the address is wrong.
         if status == StatusCode::NOT_FOUND && session_id.is_some() {
             return Err(StreamableHttpError::SessionExpired);
         }
@@ -455,6 +468,7 @@ impl StreamableHttpClient for McpHttpClient {
                 let body = self.read(reply.body).await?;
                 match serde_json::from_slice(&body) {
                     Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
+                    // An answer to a notification means nothing, so an odd one is no fault.
                     Err(_) if !wants_reply => Ok(StreamableHttpPostResponse::Accepted),
                     Err(error) => Err(error.into()),
                 }
@@ -598,6 +612,7 @@ fn events(body: ReplyBody, bytes_max: usize) -> Events {
         };
         match piece {
             Ok(piece) => Some((Ok(piece), Some((body, limit)))),
+            // Nothing follows a fault: the reader would take the rest for the same event.
             Err(error) => Some((Err(StreamFault(error)), None)),
         }
     });

@@ -16,6 +16,8 @@ mod caller;
 mod client;
 /// Opening a connection.
 mod connect;
+/// The network of a child in the jail.
+mod egress_door;
 /// What a process writes on its standard error.
 mod error_log;
 /// Why a server cannot be used.
@@ -43,6 +45,7 @@ pub use backoff::Backoff;
 pub use call::{CallKind, ToolCall, ToolResult};
 pub use caller::{ElicitAnswer, ElicitQuestion, Elicitor, ProgressSink};
 pub use connect::{ServerSettings, ServerTarget};
+pub use egress_door::EgressDoor;
 pub use error_log::{KeptLog, kept_logs};
 pub use fault::ServerFault;
 pub use list::{Offers, SeenTools, ServerIdentity};

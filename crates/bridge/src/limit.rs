@@ -23,6 +23,8 @@ model::limits! {
     SERVER_LOG_LINE_BYTES_MAX: usize = 4_096;
     /// Milliseconds between two writes of it to its file.
     SERVER_LOG_PAUSE_MS: u64 = 200;
+    /// Milliseconds for the last words of a process that ended before its handshake.
+    SERVER_LAST_WORDS_MS: u64 = 500;
     /// Such files of one server in one process.
     SERVER_LOG_FILES_MAX: usize = 64;
     /// Files of processes that ended which are kept.

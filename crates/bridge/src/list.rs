@@ -155,6 +155,7 @@ pub(crate) async fn fetch(
 ) -> Result<Offers, ServerFault> {
     let most = Duration::from_millis(limit::SERVER_LIST_MS_MAX);
     let fetching = async {
+        // One count for all lists: four lists at their bound would be four times too much.
         let mut bytes = 0;
         let mut offers = Offers::default();
         if server.has_tools {
@@ -213,6 +214,7 @@ async fn pages(
         if next.len() > limit::SERVER_CURSOR_BYTES_MAX {
             return Err(ServerFault::List("a cursor is too long".to_owned()));
         }
+        // Attack: a cursor that leads back would be followed until the page limit.
         if !seen.insert(next.clone()) {
             return Err(ServerFault::List("a cursor comes twice".to_owned()));
         }

@@ -31,6 +31,7 @@ impl<R> MessageLines<R> {
         while let Some(first) = rest.first() {
             if self.is_line_start && !first.is_ascii_whitespace() {
                 self.is_line_start = false;
+                // Every message is an object, so the first character of a line is enough.
                 self.noise_count += usize::from(*first != b'{');
             }
             if self.noise_count > limit::SERVER_NOISE_LINES_MAX {
@@ -61,6 +62,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for MessageLines<R> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
         let new = buffer.filled().get(before..).unwrap_or_default();
+        // An error ends the connection, because rmcp would go on reading lines without end.
         Poll::Ready(self.look_at(new))
     }
 }

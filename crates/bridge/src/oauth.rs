@@ -42,7 +42,7 @@ pub enum OAuthFault {
     /// The server offers no sign-in.
     #[error("the server asks for no sign-in, and names no issuer of tokens")]
     NotOffered,
-    /// A request came to nothing.
+    /// A request failed.
     #[error("could not {doing}")]
     Request {
         /// What was tried.

@@ -11,8 +11,8 @@ use jail::{JailGrace, JailNetwork, JailSettings, JailedChild, WorkerProgram};
 use model::network::host_pattern::HostPattern;
 use model::policy::grant::NetworkGrant;
 use model::policy::host_bound::HostBounds;
-use tokio::task::AbortHandle;
 
+use crate::egress_door::EgressDoor;
 use crate::fault::ServerFault;
 use crate::limit;
 
@@ -48,7 +48,7 @@ impl fmt::Debug for ConnectionSink {
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     pub(crate) child: JailedChild,
-    door: Option<EgressDoor>,
+    door: Option<ServerDoor>,
 }
 
 impl ServerProcess {
@@ -61,62 +61,54 @@ impl ServerProcess {
         sink: &ConnectionSink,
     ) -> Result<ServerProcess, ServerFault> {
         if hosts.is_some() {
+            // Whatever the settings say, there is no other way out than the proxy.
             jail.network = JailNetwork::Proxy;
         }
         let spawned = jail::spawn(jail, program).await;
         let mut child = spawned.map_err(|fault| ServerFault::Start(fault.to_string()))?;
-        let door = hosts.and_then(|hosts| EgressDoor::open(*hosts, &mut child, sink.clone()));
+        let door = hosts.and_then(|hosts| ServerDoor::open(*hosts, &mut child, sink.clone()));
         Ok(ServerProcess { child, door })
     }
 
     /// Its network, if it has one.
     pub(crate) fn egress(&self) -> Option<Egress> {
-        self.door.as_ref().map(|door| door.egress.clone())
+        let server_door = self.door.as_ref();
+        server_door.map(|network| network.door.egress().clone())
     }
 
     /// Ends it: asked, told, killed. Says how it ended.
     pub(crate) async fn end(self) -> String {
         let exit = self.child.terminate(JailGrace::standard()).await;
-        if let Some(door) = &self.door {
-            let rest = door.egress.finish().await;
-            door.tell(rest);
+        if let Some(network) = &self.door {
+            let rest = network.door.egress().finish().await;
+            network.tell(rest);
         }
         exit.to_string()
     }
 }
 
-/// Answers the connections of one process. Dropped, it accepts nothing more, ends those
-/// there are and tells what is over.
+/// The network of one process. Dropped, it ends, and what is over is told.
 #[derive(Debug)]
-struct EgressDoor {
-    egress: Egress,
-    accepting: AbortHandle,
+struct ServerDoor {
+    door: EgressDoor,
     sink: ConnectionSink,
 }
 
-impl EgressDoor {
+impl ServerDoor {
     fn open(
         hosts: ServerHosts,
         child: &mut JailedChild,
         sink: ConnectionSink,
-    ) -> Option<EgressDoor> {
-        let mut connections = child.egress.take()?;
+    ) -> Option<ServerDoor> {
         let mut settings = hosts.egress;
         settings.limits.connection_count_max = limit::SERVER_CONNECTIONS_MAX;
         settings.limits.bytes_max = limit::SERVER_NETWORK_BYTES_MAX;
         let grant = NetworkGrant::Allowlist(hosts.hosts);
+        // No bounds of a caller: the process serves all callers, and its own
+        // hosts are its bounds.
         let egress = Egress::from_grant(&grant, &HostBounds::default(), settings);
-        let serving = egress.clone();
-        let accepting = tokio::spawn(async move {
-            while let Ok(stream) = connections.accept().await {
-                serving.admit(stream);
-            }
-        });
-        Some(EgressDoor {
-            egress,
-            accepting: accepting.abort_handle(),
-            sink,
-        })
+        let door = EgressDoor::open(egress, child)?;
+        Some(ServerDoor { door, sink })
     }
 
     fn tell(&self, events: Vec<EgressEvent>) {
@@ -126,10 +118,10 @@ impl EgressDoor {
     }
 }
 
-impl Drop for EgressDoor {
+impl Drop for ServerDoor {
     fn drop(&mut self) {
-        self.accepting.abort();
-        self.egress.close();
-        self.tell(self.egress.take_events());
+        let egress = self.door.egress();
+        egress.close();
+        self.tell(egress.take_events());
     }
 }

@@ -99,6 +99,7 @@ impl SecretMask {
         if known.masker.is_none() || known.stamp != Some(stamp) {
             for text in source.secrets().map_err(broken)? {
                 if !known.texts.contains(&text) {
+                    // In front, so that the oldest fall out at the bound.
                     known.texts.push_front(text);
                 }
             }

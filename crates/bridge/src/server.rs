@@ -195,17 +195,20 @@ impl Server {
     ) -> Result<ToolResult, E> {
         let connection = self.inner.connection().await?;
         let reviewed = Arc::clone(&lock(&connection.reviewed));
+        // On this connection's own list: a server may show one list and serve another.
         check(&reviewed)?;
         drop(reviewed);
         let wait = self.inner.places.acquire();
         let place = tokio::time::timeout(tool_call.timeout, wait).await;
         let _place = place.map_err(|_| ServerFault::Timeout(tool_call.timeout))?;
+        // A full channel already says that it is used.
         let _ = connection.used.try_send(());
         let result = call::run(&connection.peer, connection.client.calls(), tool_call).await;
         let _ = connection.used.try_send(());
         if let Err(fault) = &result
             && fault.ends_connection()
         {
+            // Only the connection. Its server is not at fault, so there is no pause.
             self.inner.leave(&connection, fault).await;
         }
         Ok(result.map_err(|fault| self.inner.mask.fault(fault))?)
@@ -220,6 +223,7 @@ impl Inner {
     }
 
     async fn connect(self: &Arc<Inner>) -> Result<Arc<Connection>, ServerFault> {
+        // Held over the whole attempt, so that several first calls start one process.
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection
             && !connection.peer.is_transport_closed()
@@ -234,6 +238,8 @@ impl Inner {
                 Ok(connection)
             }
             Err(fault) => {
+                // Before it is kept anywhere: status, log and callers all
+                // get the masked one.
                 let fault = self.mask.fault(fault);
                 if fault.is_failure_of_server() {
                     state
@@ -268,6 +274,7 @@ impl Inner {
         *lock(&self.egress) = process.as_ref().and_then(ServerProcess::egress);
         let peer = service.peer().clone();
         let walls = process.as_ref().map(wall_lines).unwrap_or_default();
+        // Before the list, so that no change falls in between.
         let subscription = subscribe::begin(&peer).await;
         let reviewed = self.review(&peer).await;
         let reviewed = match reviewed {
@@ -287,6 +294,7 @@ impl Inner {
             used,
         });
         let watch = Watch {
+            // Weak: a watch must not keep a server alive that its owner dropped.
             inner: Arc::downgrade(self),
             connection: Arc::clone(&connection),
             started: Instant::now(),
@@ -345,6 +353,7 @@ impl Watch {
         let list_changed = Arc::clone(self.connection.client.list_changed());
         let why = loop {
             tokio::select! {
+                // Ended by itself, which is a failure; the other two ways out are ours.
                 _ = &mut ended => break Some("the connection ended".to_owned()),
                 () = self.connection.stop.cancelled() => break None,
                 used = uses.recv() => match used {
@@ -360,10 +369,21 @@ impl Watch {
                 () = list_changed.notified() => {
                     // Several changes in a row, or a flood of them, are one fetch.
                     let delay = Duration::from_millis(limit::SERVER_RELIST_DELAY_MS);
-                    sleep_until(relist_from.max(Instant::now() + delay)).await;
-                    let pause = Duration::from_millis(limit::SERVER_RELIST_PAUSE_MS);
-                    relist_from = Instant::now() + pause;
-                    if let Err(fault) = self.relist().await {
+                    let from = relist_from.max(Instant::now() + delay);
+                    let relisted = async {
+                        sleep_until(from).await;
+                        self.relist().await
+                    };
+                    // The pause and the fetch may take long; the end does not wait for them.
+                    let listed = tokio::select! {
+                        _ = &mut ended => break Some("the connection ended".to_owned()),
+                        () = self.connection.stop.cancelled() => break None,
+                        listed = relisted => listed,
+                    };
+                    relist_from = from + Duration::from_millis(limit::SERVER_RELIST_PAUSE_MS);
+                    // A list that is refused later ends the connection as it would
+                    // have at the start.
+                    if let Err(fault) = listed {
                         break Some(fault.to_string());
                     }
                 }
@@ -400,6 +420,7 @@ impl Watch {
         };
         let mut state = inner.state.lock().await;
         let is_current = |connection: &Arc<Connection>| Arc::ptr_eq(connection, &self.connection);
+        // The owner restarted it, or a call gave it up: its end is accounted for.
         if !state.connection.as_ref().is_some_and(is_current) {
             return;
         }

@@ -16,6 +16,7 @@ use crate::limit;
 pub(crate) async fn begin(peer: &Peer<RoleClient>) -> Option<Subscription> {
     let filter = filter(peer)?;
     let bound = Duration::from_millis(limit::SERVER_LISTEN_MS_MAX);
+    // A server that does not answer in time is used all the same; `keep` asks again.
     timeout(bound, peer.listen(filter)).await.ok()?.ok()
 }
 

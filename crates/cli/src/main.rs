@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     if let Some(code) = engine::worker_main() {
         return code;
     }
+    // Before any store is opened: the settings of a shared store name its password.
     store::set_secret_reader(settings::store_secret);
     let arguments = match CommandLine::read() {
         Ok(arguments) => arguments,
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         printer.error(&error);
         Exit::CouldNot
     });
+    // Last, because a full disk or a closed pipe can still change how the command ended.
     printer.flush(exit).into()
 }
 

@@ -19,6 +19,7 @@ pub(crate) enum SourceText {
 /// Reads a file of documents; `-` is standard input.
 pub(crate) fn documents(path: &Path) -> anyhow::Result<SourceText> {
     let bytes = if path == Path::new("-") {
+        // Bounded like a file: a pipe may never end.
         read_up_to(io::stdin().lock(), limits::FILE_BYTES_MAX)
             .context("could not read standard input")?
     } else {
@@ -68,6 +69,7 @@ fn open(path: &Path) -> anyhow::Result<File> {
             return Err(error).with_context(|| format!("could not open `{}`", path.display()));
         }
     };
+    // Asked of the open file, so that the name cannot come to mean something else.
     let about = file
         .metadata()
         .with_context(|| format!("could not inspect `{}`", path.display()))?;

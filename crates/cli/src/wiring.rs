@@ -90,6 +90,7 @@ fn open(home: &HomeArguments, environment: Environment, single: bool) -> anyhow:
     let mut settings = EngineSettings::new(home, environment, alarm());
     settings.credentials = settings::credentials();
     settings.single = single;
+    // Only a person at a terminal can be asked. A pipe that answers would be a program.
     if console::is_here() {
         settings.approver = Some(Arc::new(Terminal));
     }
@@ -133,6 +134,8 @@ pub(crate) fn ending() -> anyhow::Result<Shutdown> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     tokio::spawn(async move {
+        // In this order: the first signal lets calls finish, the second does
+        // not wait for them.
         for token in [asked.soft, asked.hard] {
             tokio::select! {
                 _ = interrupts.recv() => {}
@@ -149,6 +152,8 @@ pub(crate) fn ending() -> anyhow::Result<Shutdown> {
 pub(crate) fn interruptible() -> anyhow::Result<CancellationToken> {
     let token = CancellationToken::new();
     let pressed = token.clone();
+    // Installed before the call begins: an earlier Ctrl-C would kill the process instead
+    // of cancelling the call.
     let mut interrupts = signal(SignalKind::interrupt())?;
     tokio::spawn(async move {
         interrupts.recv().await;

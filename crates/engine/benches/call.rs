@@ -1,8 +1,13 @@
 //! What the path of a call adds to the bare sandbox run, and how long a list takes.
 //!
 //! Prints one JSON object; `cargo xtask bench engine`. Microseconds are processor
-//! time of this process and its workers together. Bare and whole calls take turns
-//! in one run, so that their difference means something on a busy machine.
+//! time of this process and its workers. Bare and whole calls take turns in one run,
+//! so that their difference means something on a busy machine.
+//!
+//! Gates, policy and audit log are work of this process. A worker does the same job for
+//! a bare call and for a whole one, but sleeps and wakes at another rhythm: bare calls come
+//! so fast one by one that it sleeps between them. So what a whole call adds is taken from
+//! this process alone.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -122,38 +127,22 @@ async fn publish(home: &Home, engine: &Engine) {
 }
 
 /// Medians of bare and whole calls, taking turns.
-///
-/// A processor that was left alone longer takes more to wake, and a worker is left
-/// alone longer between whole calls than between bare ones that follow each other at
-/// once. So bare calls are made a second time with as much work between them as whole
-/// ones are found to add; that work itself is not counted.
 async fn turns(engine: &Engine, at_a_time: usize) -> Value {
-    let (mut bare, mut paced, mut whole) = (Vec::new(), Vec::new(), Vec::new());
-    let mut pace = 0.0;
+    let (mut bare, mut whole) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
-        bare.push(measured(engine, at_a_time, &|| bare_call(engine)).await);
-        whole.push(measured(engine, at_a_time, &|| whole_call(engine)).await);
-        if pace == 0.0 {
-            pace = f64::max(whole[0] - bare[0], 0.0);
-        }
-        let work = Duration::from_secs_f64(pace / 1e6);
-        let busy = async || {
-            bare_call(engine).await;
-            let started = Instant::now();
-            while started.elapsed() < work {
-                std::hint::spin_loop();
-            }
-        };
-        paced.push(measured(engine, at_a_time, &busy).await - pace);
-        pace = f64::max(median(whole.clone()) - median(paced.clone()), 0.0);
+        bare.push(measured_of(engine, CALLS, at_a_time, &|| bare_call(engine)).await);
+        whole.push(measured_of(engine, CALLS, at_a_time, &|| whole_call(engine)).await);
     }
-    let (bare, paced, whole) = (median(bare), median(paced), median(whole));
+    let of = |turns: &[Spent], part: fn(&Spent) -> f64| median(turns.iter().map(part).collect());
+    let own = [&bare, &whole].map(|turns| of(turns, |spent| spent.own));
+    let workers = [&bare, &whole].map(|turns| of(turns, |spent| spent.workers));
+    let (run, added) = (own[0] + workers[0], own[1] - own[0]);
     json!({
-        "bare": rounded(bare),
-        "bare_at_the_same_pace": rounded(paced),
-        "whole": rounded(whole),
-        "added": rounded(whole - bare),
-        "added_at_the_same_pace": rounded(whole - paced),
+        "bare": rounded(run),
+        "added": rounded(added),
+        "governed": rounded(run + added),
+        "engine": {"bare": rounded(own[0]), "whole": rounded(own[1])},
+        "workers": {"bare": rounded(workers[0]), "whole": rounded(workers[1])},
     })
 }
 
@@ -164,17 +153,25 @@ async fn scripts(engine: &Engine, at_a_time: usize) -> Value {
     let (mut alone, mut script, mut again) = (Vec::new(), Vec::new(), Vec::new());
     let mut empty = Vec::new();
     for _ in 0..TURNS {
-        alone.push(measured_of(engine, CALLS, at_a_time, &|| whole_call(engine)).await);
+        alone.push(
+            measured_of(engine, CALLS, at_a_time, &|| whole_call(engine))
+                .await
+                .all(),
+        );
         // Each a text of its own, as models write them.
         let fresh = || {
             number.set(number.get() + 1);
             script_call(engine, ten_calls(&format!("n{}", number.get())))
         };
-        script.push(measured_of(engine, SCRIPTS, at_a_time, &fresh).await);
+        script.push(measured_of(engine, SCRIPTS, at_a_time, &fresh).await.all());
         let same = || script_call(engine, ten_calls("same"));
-        again.push(measured_of(engine, SCRIPTS, at_a_time, &same).await);
+        again.push(measured_of(engine, SCRIPTS, at_a_time, &same).await.all());
         let nothing = || script_call(engine, "return { sum: 55 };".to_owned());
-        empty.push(measured_of(engine, SCRIPTS, at_a_time, &nothing).await);
+        empty.push(
+            measured_of(engine, SCRIPTS, at_a_time, &nothing)
+                .await
+                .all(),
+        );
     }
     let (alone, script, again) = (median(alone), median(script), median(again));
     json!({
@@ -200,22 +197,27 @@ async fn script_call(engine: &Engine, script: String) {
     assert_eq!(outcome.get().status, Status::Done);
 }
 
-/// Processor time of one call. Workers are replaced after a number of calls; a
-/// turn in which that happened is taken again.
-async fn measured<F: Future<Output = ()>>(
-    engine: &Engine,
-    at_a_time: usize,
-    call: &impl Fn() -> F,
-) -> f64 {
-    measured_of(engine, CALLS, at_a_time, call).await
+/// Microseconds of processor time of one call.
+struct Spent {
+    /// Of this process.
+    own: f64,
+    workers: f64,
 }
 
+impl Spent {
+    fn all(&self) -> f64 {
+        self.own + self.workers
+    }
+}
+
+/// Workers are replaced after a number of calls; a turn in which that happened is taken
+/// again.
 async fn measured_of<F: Future<Output = ()>>(
     engine: &Engine,
     calls: usize,
     at_a_time: usize,
     call: &impl Fn() -> F,
-) -> f64 {
+) -> Spent {
     loop {
         let (before, workers) = spent(engine).await;
         let mut running = FuturesUnordered::new();
@@ -228,8 +230,12 @@ async fn measured_of<F: Future<Output = ()>>(
         while running.next().await.is_some() {}
         let (after, same) = spent(engine).await;
         if same == workers {
-            let spent = (after - before).as_secs_f64() * 1e6;
-            return spent / f64::from(u32::try_from(calls).unwrap());
+            let calls = f64::from(u32::try_from(calls).unwrap());
+            let each = |part: usize| (after[part] - before[part]).as_secs_f64() * 1e6 / calls;
+            return Spent {
+                own: each(0),
+                workers: each(1),
+            };
         }
     }
 }
@@ -257,12 +263,12 @@ async fn whole_call(engine: &Engine) {
     assert_eq!(outcome.get().status, Status::Done);
 }
 
-/// Processor time of this process and its workers so far, and which they are.
-async fn spent(engine: &Engine) -> (Duration, Vec<u32>) {
+/// Processor time of this process and of its workers so far, and which they are.
+async fn spent(engine: &Engine) -> ([Duration; 2], Vec<u32>) {
     let mut workers = engine.pool().await.unwrap().status().pids;
     workers.sort_unstable();
-    let all = workers.iter().copied().chain([std::process::id()]);
-    (all.map(of_process).sum(), workers)
+    let of_workers = workers.iter().copied().map(of_process).sum();
+    ([of_process(std::process::id()), of_workers], workers)
 }
 
 /// The sum over the threads, in nanoseconds, as the scheduler counts.

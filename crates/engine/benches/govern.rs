@@ -166,9 +166,9 @@ fn decided() -> f64 {
     let document = parsed.items.into_iter().next().unwrap().document.unwrap();
     let caller = Caller::named("free");
     let rights = config.access.rights(&caller, document.category.as_deref());
-    let ground = config.ground().unwrap();
-    let policy = resolve(&ground, &document.sandbox_overrides).unwrap();
-    let risk = rate(&ground, &document.sandbox_overrides, &policy);
+    let baseline = config.effective_baseline().unwrap();
+    let policy = resolve(&baseline, &document.sandbox_overrides).unwrap();
+    let risk = rate(&baseline, &document.sandbox_overrides, &policy);
     let arguments = params::check(&document.params, &json!({"a": 1, "b": 2})).unwrap();
     let asked = RuleInput {
         caller: &caller,

@@ -37,8 +37,13 @@ pub(crate) async fn run(
     record: &mut CallRecord,
     hold: &mut CallHold,
 ) -> Result<RunResult, CallRefusal> {
+    // Only a document's code runs often enough to have its place in every call's future;
+    // the other bodies would make it several times as large. The body is cloned, because
+    // `checked` moves into the arm.
     match checked.decided.held.found.body.clone() {
         ToolBody::Code => run_code(engine, now, request, checked, record, hold).await,
+        // Native tools reach only the engine itself. A tool they call passes the gates as
+        // a call of its own, with its own powers.
         ToolBody::Native(native) => {
             let powers = Arc::new(Powers::none());
             hold.begin_run();
@@ -52,11 +57,16 @@ pub(crate) async fn run(
                 powers,
                 started: record.started(),
             };
-            run_native(native, work).await
+            Box::pin(run_native(native, work)).await
         }
-        ToolBody::Server(tool) => run_server(engine, request, checked, &tool, record, hold).await,
+        ToolBody::Server(tool) => {
+            Box::pin(run_server(engine, request, checked, &tool, record, hold)).await
+        }
         ToolBody::Toolbox(tool) => {
-            run_toolbox(engine, now, request, checked, tool, record, hold).await
+            Box::pin(run_toolbox(
+                engine, now, request, checked, tool, record, hold,
+            ))
+            .await
         }
     }
 }
@@ -77,9 +87,13 @@ async fn run_server(
         return record.gate(Gate::Powers, Err(refusal));
     }
     record.gate(Gate::Powers, Ok(GatePass::new((), "its server's own")))?;
+    // From here on the units are used: the server may do the work even if its answer is
+    // lost.
     hold.begin_run();
     let powers = Arc::new(Powers::none());
     record.run_with(&powers);
+    // On the disk before the server is asked, so that a script that resumes never repeats
+    // a call whose end is not known.
     if let Some(begins) = &request.begins {
         script::note_begun(engine, begins).await?;
     }
@@ -112,11 +126,13 @@ async fn run_toolbox(
     let DecidedCall {
         held, arguments, ..
     } = decided;
+    // Connections are granted by group, and `held` is taken apart here.
     let groups = held.groups().to_vec();
     let policy = held.policy.into_owned();
     let settings = engine.powers().for_call(&now.config, &request.caller);
     let settings = stage::stage(settings, request, &policy, hold.scratch()).await;
     let settings = settings.or_else(|refusal| record.gate(Gate::Powers, Err(refusal)))?;
+    // The operator's bound for programs. The time limit of the policy is one for scripts.
     let deadline = Instant::now() + Duration::from_secs(now.config.toolbox.seconds_max);
     let grant = Grant::from_policy(&policy);
     let powers = Powers::from_grant(&grant, &settings, Arc::clone(&masker), deadline);
@@ -127,6 +143,7 @@ async fn run_toolbox(
     let powers = record.gate(Gate::Powers, powers)?;
     hold.begin_run();
     record.run_with(&powers);
+    // See `run_server`: written before anything has an effect.
     if let Some(begins) = &request.begins {
         script::note_begun(engine, begins).await?;
     }
@@ -163,6 +180,7 @@ async fn run_code(
         held, arguments, ..
     } = decided;
     let HeldTool { found, policy, .. } = held;
+    // Read for each call, so that a change of the settings holds at the next one.
     let settings = engine.powers().for_call(&now.config, &request.caller);
     let settings = stage::stage(settings, request, &policy, hold.scratch()).await;
     let settings = settings.or_else(|refusal| record.gate(Gate::Powers, Err(refusal)))?;
@@ -185,9 +203,12 @@ async fn run_code(
     let prepared = record.gate(Gate::Powers, prepared)?;
     hold.begin_run();
     record.run_with(&prepared.powers);
+    // As for a server: a step that may have begun is never run twice.
     if let Some(begins) = &request.begins {
         script::note_begun(engine, begins).await?;
     }
+    // The pool starts with the first call that needs it. Other kinds of body need no
+    // worker.
     let pool = engine.pool_for_call().await?;
     let powers = prepared.powers;
     let ran = pool

@@ -51,10 +51,16 @@ impl Engine {
 
     async fn record_call(&self, request: CallRequest) -> Masked<Outcome> {
         let started = Instant::now();
+        // The timer's clock: `even_out` sleeps to a moment counted from here.
         let began = tokio::time::Instant::now();
         let opening = opening(self, &request);
+        // `record` and `hold` live outside of `walk`. A cancelled walk is dropped in the
+        // middle; its notes must still reach the audit, and its place must be given back
+        // before the answer.
         let mut record = CallRecord::new(opening.call_id.clone(), started, self.observer());
         let mut hold = CallHold::default();
+        // Invariant 4. Nothing is looked at before the row is there, so that an attempt
+        // at a tool that does not exist leaves a trace as well.
         let row = match open_row(self, opening).await {
             Ok(row) => row,
             Err(fault) => return withhold(self, &record, &fault),
@@ -75,6 +81,7 @@ impl Engine {
         self.callers_book().count(&request, outcome.get()).await;
         self.count_for_trust(&request, outcome.get());
         let closing = record.closing(&outcome, self.now_ms());
+        // Most servers have none, and a report copies strings.
         let has_reporters = self.has_reporters();
         let steps = record.take_steps();
         let report =
@@ -83,6 +90,8 @@ impl Engine {
             Ok(_) => {
                 self.observe("closed");
                 self.report(report);
+                // Last, so that the delay also covers the writes above: how long they
+                // take may depend on whether the tool exists.
                 even::even_out(&request, outcome.get(), began).await;
                 outcome
             }
@@ -122,18 +131,24 @@ async fn walk(
     hold: &mut CallHold,
 ) -> Result<RunResult, CallRefusal> {
     let now = engine.registry().current();
+    // Before the first gate: whether arguments are kept holds for refusals, too.
     record.follow(&now.config);
+    // A door that refuses does so here, behind the open row, so that the audit has the
+    // attempt.
     if let Some(refused) = &request.refused {
         return record.gate(refused.gate, Err(refused.refusal()));
     }
-    let (now, caller) = check_caller(engine, request, now).await;
+    let (mut now, caller) = check_caller(engine, request, now).await;
     // One moment for all rules, so that none of them sees another day or hour.
     let at_ms = engine.now_ms();
+    // Also for a caller that is refused next: a candidate is compared on every attempt.
     record.note_shadow(gates::shadow(&now, request, at_ms));
     record.gate(Gate::Caller, caller)?;
     let mut checked = gates::judge(&now, request, engine.variable_source(), at_ms, record)?;
     let CheckedCall { decided, .. } = &checked;
     let held = &decided.held;
+    // Anyone may have written a document that is tried. Its owner agrees to its reach
+    // before it costs a place or a person's attention.
     if gates::is_trial(request, &held.found) && held.reaches_out() {
         record.gate(Gate::Approval, gates::check_consent(held))?;
     }
@@ -144,12 +159,19 @@ async fn walk(
         .quotas()
         .take(&now.config, request, tool, held.groups());
     hold.hold_quota(record.gate(Gate::Limits, quota.await)?);
+    // Declared here, because `request` borrows it until the end.
     let mut instead = None;
     if decided.asks {
-        let answer = ask(engine, &now, request, record, &checked).await;
-        if let Some(changed) = record.gate(Gate::Approval, answer)? {
+        let answer = Box::pin(ask(engine, &now, request, record, &checked)).await;
+        let (changed, newest) = record.gate(Gate::Approval, answer)?;
+        // The body runs by what holds now: a connection or a folder that was taken away
+        // while the person thought must not serve this call any more.
+        now = newest;
+        if let Some(changed) = changed {
             let request = changed::request(request, &changed)?;
-            checked = changed::judge_again(engine, &request, &checked, &changed, record)?;
+            // The approval covers the changed call only, so that call passes all gates
+            // itself.
+            checked = changed::judge_again(engine, &now, &request, &checked, &changed, record)?;
             instead = Some(request);
         }
     }
@@ -157,7 +179,10 @@ async fn walk(
     // After the approval, which may take a day, and before the body: a crash during a
     // grave call must leave its row.
     if is_grave(&checked.decided.held) {
-        record.gate(Gate::Audit, sync_opening(engine, row).await)?;
+        let ship = engine.registry().current().config.audit.ship.clone();
+        let ships =
+            ship.is_some_and(|ship| ship.sync) && checked.decided.held.risk.level >= Level::L4;
+        record.gate(Gate::Audit, sync_opening(engine, row, ships).await)?;
     }
     if request.purpose == CallPurpose::LocalPass {
         hold.hold_scratch(Scratch::new(engine.home(), record.call_id()));
@@ -173,11 +198,14 @@ async fn check_caller(
     request: &CallRequest,
     now: Arc<Snapshot>,
 ) -> (Arc<Snapshot>, GateResult<()>) {
+    // Pauses, limits and approvals are in this store. Without it no gate can answer, so
+    // the call stops here (invariant 8).
     if let Err(fault) = engine.store().reach() {
         return (now, Err(unreached(engine, &fault)));
     }
     let book = engine.callers_book();
     let mut passed = match book.check(&now, request).await {
+        // A Local Pass is the owner's own test. It neither earns nor loses trust.
         Ok(passed) if request.purpose == CallPurpose::Call => passed,
         checked => return (now, checked),
     };
@@ -211,12 +239,37 @@ async fn ask(
     request: &CallRequest,
     record: &CallRecord,
     checked: &CheckedCall,
-) -> GateResult<Option<ChangedArguments>> {
+) -> GateResult<(Option<ChangedArguments>, Arc<Snapshot>)> {
     let asking = question::asking(engine, now, request, record, checked);
+    keep_script(engine, request, record, checked).await;
     let agreed = obtain(engine.questions(), asking).await?;
+    // An operator may have paused the caller while the person was thinking.
     let paused = engine.callers_book().recheck(request).await;
     paused.map_err(|refusal| refusal.after(&agreed.note))?;
     check_unchanged(engine, request, &checked.decided, agreed)
+}
+
+/// Writes down the script that asks, before anyone is asked. Without it the question has no
+/// lines, and says all the rest.
+async fn keep_script(
+    engine: &Engine,
+    request: &CallRequest,
+    record: &CallRecord,
+    checked: &CheckedCall,
+) {
+    let Some(script) = request.script.clone() else {
+        return;
+    };
+    let (store, masker) = (engine.store().clone(), Arc::clone(&checked.masker));
+    let (call_id, now_ms) = (record.call_id().to_owned(), engine.now_ms());
+    let keep = move || script.keep(&store, &masker, &call_id, now_ms);
+    let kept = tokio::task::spawn_blocking(keep).await;
+    if let Ok(Err(fault)) = kept {
+        engine.alarm(&format!(
+            "the script of a question was not written down: {}",
+            causes(&fault)
+        ));
+    }
 }
 
 fn check_unchanged(
@@ -224,10 +277,13 @@ fn check_unchanged(
     request: &CallRequest,
     before: &DecidedCall,
     agreed: GatePass<Option<ChangedArguments>>,
-) -> GateResult<Option<ChangedArguments>> {
+) -> GateResult<(Option<ChangedArguments>, Arc<Snapshot>)> {
     let newest = engine.registry().current();
     match gates::is_unchanged(&newest, request, before, engine.now_ms()) {
-        Ok(true) => Ok(agreed),
+        Ok(true) => Ok(GatePass {
+            value: (agreed.value, newest),
+            note: agreed.note,
+        }),
         Ok(false) => {
             let message = "the tool or its policy changed while the approval was pending; the call did not run, repeat it to ask again";
             let error = CallError::passing(Reason::ApprovalStale, message);
@@ -243,8 +299,15 @@ fn is_grave(held: &HeldTool) -> bool {
     held.risk.level >= Level::L4 || held.policy.file_write
 }
 
-async fn sync_opening(engine: &Engine, row: &OpenRow) -> GateResult<()> {
-    match engine.store().audit().secure(row).await {
+/// The opening is on the disk, and where the settings say so in the shared database too.
+async fn sync_opening(engine: &Engine, row: &OpenRow, ships: bool) -> GateResult<()> {
+    let audit = engine.store().audit();
+    let synced = match audit.secure(row).await {
+        Ok(()) if ships => audit.await_shipped(row).await,
+        synced => synced,
+    };
+    match synced {
+        Ok(()) if ships => Ok(GatePass::new((), "on disk, and shipped")),
         Ok(()) => Ok(GatePass::new((), "on disk")),
         Err(fault) => {
             let message = "the audit entry could not be written to disk; the call did not run";
@@ -262,8 +325,11 @@ fn opening(engine: &Engine, request: &CallRequest) -> Opening {
         parent_id: request.parent_id.clone(),
         at_ms,
         origin: request.origin,
+        // Caller and tool come from outside. The row keeps a bounded part of each.
         caller: text::elided(&request.caller.name, NAME_SHOWN_CHARS_MAX),
         tool: text::elided(tool, NAME_SHOWN_CHARS_MAX),
+        // Without a canonical form there is no digest. That must not keep the attempt out
+        // of the audit.
         arguments_digest: digest::of_value(&request.arguments).unwrap_or_default(),
     }
 }
@@ -281,6 +347,7 @@ fn late() -> CallRefusal {
 async fn sleep_until(deadline: Option<Duration>) {
     match deadline {
         Some(deadline) => tokio::time::sleep(deadline).await,
+        // No deadline of the door: the time limit of the tool still holds.
         None => std::future::pending().await,
     }
 }

@@ -17,7 +17,7 @@ use crate::refusal::CallRefusal;
 use crate::request::{CallRequest, CallTarget};
 use crate::services::VariableSource;
 use crate::snapshot::Snapshot;
-use crate::tool::ToolBody;
+use crate::tool::{Tool, ToolBody};
 
 /// A tool a caller may call.
 #[derive(Clone, Debug)]
@@ -32,6 +32,15 @@ pub struct CallableTool {
     pub policy: EffectivePolicy,
     /// The risk of a call.
     pub risk: Risk,
+}
+
+/// Some of the tools a caller may call, by name.
+#[derive(Clone, Debug, Default)]
+pub struct ToolPage {
+    /// The tools.
+    pub tools: Vec<CallableTool>,
+    /// Whether others follow.
+    pub has_more: bool,
 }
 
 /// What a call of a tool may do, for those who decide before they call.
@@ -106,22 +115,39 @@ impl Engine {
     /// they would find nothing.
     #[must_use]
     pub fn listed(&self, caller: &Caller) -> Vec<CallableTool> {
+        self.listed_page(caller, "", usize::MAX).tools
+    }
+
+    /// A page of that list: the tools whose names come after one, at most so many. Only they
+    /// are judged, or a list of many pages would judge every tool for each page.
+    #[must_use]
+    pub fn listed_page(&self, caller: &Caller, after: &str, most: usize) -> ToolPage {
         let Some(now) = self.current_for(caller) else {
-            return Vec::new();
+            return ToolPage::default();
         };
-        let mut offered = self.callable_in(&now, caller, Origin::Mcp);
-        let has = |native| {
-            offered
+        let mut request = CallRequest::new(caller.clone(), Origin::Mcp, "", Value::Null);
+        let mut reached = |tool: &Tool| {
+            request.target = CallTarget::Name(tool.usable.document.name.clone());
+            reach(&now, &request, self.variable_source()).ok()
+        };
+        let tools: Vec<_> = now.tools().collect();
+        let mut has = |native| {
+            let mut natives = tools
                 .iter()
-                .any(|tool| tool.body == ToolBody::Native(native))
+                .filter(|tool| tool.body.native() == Some(native));
+            natives.any(|tool| reached(tool).is_some())
         };
-        if has(Native::List) && has(Native::Load) {
-            let progressive = now.config.progressive;
-            offered.retain(|tool| {
-                tool.body.native().is_some() || progressive.lists(&tool.usable.document)
-            });
-        }
-        offered
+        let is_short = has(Native::List) && has(Native::Load);
+        let progressive = now.config.progressive;
+        let is_in_list = |tool: &&Tool| {
+            !is_short || tool.body.native().is_some() || progressive.lists(&tool.usable.document)
+        };
+        let first = tools.partition_point(|tool| tool.usable.document.name.as_str() <= after);
+        let rest = tools.into_iter().skip(first).filter(is_in_list);
+        let mut rest = rest.filter_map(reached);
+        let tools = rest.by_ref().take(most).collect();
+        let has_more = rest.next().is_some();
+        ToolPage { tools, has_more }
     }
 
     /// The prompts and resources of MCP servers that a caller may use, by the same gates.

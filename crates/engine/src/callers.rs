@@ -42,8 +42,16 @@ pub(crate) struct CallerBook {
     clock: Clock,
     alarm: Alarm,
     latest: Mutex<Option<Latest>>,
-    /// Denials that could not be written down.
+    debts: Arc<Debts>,
+}
+
+/// Denials that are not written down yet.
+#[derive(Debug, Default)]
+struct Debts {
+    /// Until they are written, so that no call runs between the two.
     owed: Mutex<BTreeMap<Debtor, u32>>,
+    /// Held while some are written: two calls must not write the same ones.
+    paying: Mutex<()>,
 }
 
 /// Whose denials are owed.
@@ -77,7 +85,7 @@ impl CallerBook {
             clock: clock.clone(),
             alarm: alarm.clone(),
             latest: Mutex::default(),
-            owed: Mutex::default(),
+            debts: Arc::default(),
         }
     }
 
@@ -106,7 +114,11 @@ impl CallerBook {
 
     fn look<T>(&self, read: impl FnOnce(&Latest) -> T) -> Result<T, StoreError> {
         let callers = self.store.callers();
+        // Locked before the version is read: a slower reader must not put older rows over
+        // newer ones.
         let mut latest = lock(&self.latest);
+        // Read before the rows. A change in between leaves the older version, so the next
+        // look reads again.
         let version = callers.version()?;
         match &*latest {
             Some(known) if known.version == version => return Ok(read(known)),
@@ -120,6 +132,8 @@ impl CallerBook {
         let earned = rows.iter();
         let earned = earned.filter_map(|(name, row)| Some((name.clone(), row.trust.clone()?)));
         let earned: BTreeMap<_, _> = earned.collect();
+        // The same pointer where nothing changed: the registry compares pointers to
+        // decide whether to build a new snapshot.
         let earned = match latest.take() {
             Some(old) if *old.earned == earned => old.earned,
             Some(_) | None => Arc::new(earned),
@@ -137,6 +151,8 @@ impl CallerBook {
 impl CallerBook {
     /// May anything of this caller run?
     pub(crate) async fn check(&self, now: &Snapshot, request: &CallRequest) -> GateResult<()> {
+        // Before the purpose is looked at: without recorded settings not even a test
+        // runs.
         check_settings_recorded(now)?;
         if request.purpose == CallPurpose::LocalPass {
             return Ok(GatePass::new((), "a Local Pass"));
@@ -155,6 +171,7 @@ impl CallerBook {
     /// Refuses a caller that is paused. Also asked after a person answered, who may
     /// have taken long.
     pub(crate) async fn recheck(&self, request: &CallRequest) -> Result<String, CallRefusal> {
+        // Written down first, because they may be what pauses the caller.
         self.pay(&Debtor::of(request)).await?;
         self.check_pause(request)
     }
@@ -170,6 +187,7 @@ impl CallerBook {
         let Some((row, paused)) = paused else {
             return Ok("not paused".to_owned());
         };
+        // Only a pause by denials. One by a person holds for the owner as well.
         if request.is_typed() && paused.by == BY_DENIALS {
             return Ok(
                 "paused after denials, which does not apply to the owner at a terminal".to_owned(),
@@ -197,7 +215,9 @@ impl CallerBook {
             DenialCount::Neither => {}
             DenialCount::Allowed => self.end_denials_in_a_row(&debtor).await,
             DenialCount::Denied => {
-                *lock(&self.owed).entry(debtor.clone()).or_default() += 1;
+                *lock(&self.debts.owed).entry(debtor.clone()).or_default() += 1;
+                // If it is not written, it stays owed, and `recheck` refuses the next
+                // call.
                 let _ = self.pay(&debtor).await;
             }
         }
@@ -232,60 +252,21 @@ impl CallerBook {
 
     /// Writes down the denials that are owed.
     async fn pay(&self, debtor: &Debtor) -> Result<(), CallRefusal> {
-        let owed = lock(&self.owed).remove(debtor);
-        let Some(count) = owed else {
+        if !lock(&self.debts.owed).contains_key(debtor) {
             return Ok(());
+        }
+        let payment = Payment {
+            store: self.store.clone(),
+            alarm: self.alarm.clone(),
+            debts: Arc::clone(&self.debts),
+            debtor: debtor.clone(),
+            now_ms: self.clock.now_ms(),
         };
-        let Debtor { shown, is_typed } = debtor;
-        let (now_ms, is_typed) = (self.clock.now_ms(), *is_typed);
-        let paid = self.update_row(shown, move |row| {
-            let before = row.denials;
-            for _ in 0..count {
-                row.denials = row.denials.denied();
-            }
-            if is_typed {
-                return row.denials.is_news(before);
-            }
-            let is_too_often = row.denials.is_paused() && row.paused.is_none();
-            if is_too_often {
-                row.paused = Some(Paused {
-                    at_ms: now_ms,
-                    by: BY_DENIALS.to_owned(),
-                    why: Some(why_paused(row.denials)),
-                });
-            }
-            is_too_often
-        });
-        match paid.await {
-            Ok(true) => {
-                self.announce_denied_too_often(shown, is_typed).await;
-                Ok(())
-            }
-            Ok(false) => Ok(()),
-            Err(why) => {
-                *lock(&self.owed).entry(debtor.clone()).or_default() += count;
-                Err(self.unavailable(&why))
-            }
-        }
-    }
-
-    async fn announce_denied_too_often(&self, shown: &str, is_typed: bool) {
-        let name = text::one_line(shown);
-        if is_typed {
-            self.alarm.raise(&format!(
-                "{name} was denied too often; any caller but the owner at a terminal would now be paused"
-            ));
-            return;
-        }
-        self.alarm.raise(&format!(
-            "{name} is paused after repeated denials; to resume it, run `ringfence callers resume {name}`"
-        ));
-        let message = format!("{name} is paused after repeated denials");
-        let notice = Notice::new(Act::CallerPaused, SERVER, BY_DENIALS, &message);
-        let notice = notice.about(shown);
-        let (store, alarm) = (self.store.clone(), self.alarm.clone());
-        let writing = move || loudly(&store, &alarm, notice);
-        let _ = tokio::task::spawn_blocking(writing).await;
+        // All of it on a thread that goes on if the call is given up meanwhile. It is awaited,
+        // so that the notice stands before the end of the call that caused it.
+        let paid = tokio::task::spawn_blocking(move || payment.make()).await;
+        let paid = paid.unwrap_or_else(|_| Err("the usage task panicked".to_owned()));
+        paid.map_err(|why| self.unavailable(&why))
     }
 
     /// Changes a caller's row, on a thread that may wait for the disk.
@@ -303,6 +284,82 @@ impl CallerBook {
             Ok(Err(fault)) => Err(causes(&fault)),
             Err(_) => Err("the usage task panicked".to_owned()),
         }
+    }
+}
+
+/// One attempt to write down what a caller owes.
+struct Payment {
+    store: Store,
+    alarm: Alarm,
+    debts: Arc<Debts>,
+    debtor: Debtor,
+    now_ms: i64,
+}
+
+impl Payment {
+    /// On an error the debt stays. Until it is written, nothing of the caller runs.
+    fn make(&self) -> Result<(), String> {
+        let _paying = lock(&self.debts.paying);
+        let owed = lock(&self.debts.owed).get(&self.debtor).copied();
+        let Some(count) = owed else {
+            // Another call wrote it meanwhile.
+            return Ok(());
+        };
+        let Debtor { shown, is_typed } = &self.debtor;
+        let (now_ms, is_typed) = (self.now_ms, *is_typed);
+        let changed = self.store.callers().change(shown, now_ms, |row| {
+            let before = row.denials;
+            for _ in 0..count {
+                row.denials = row.denials.denied();
+            }
+            if is_typed {
+                return row.denials.is_news(before);
+            }
+            let is_too_often = row.denials.is_paused() && row.paused.is_none();
+            if is_too_often {
+                row.paused = Some(Paused {
+                    at_ms: now_ms,
+                    by: BY_DENIALS.to_owned(),
+                    why: Some(why_paused(row.denials)),
+                });
+            }
+            is_too_often
+        });
+        let is_news = changed.map_err(|fault| causes(&fault))?;
+        let is_news = is_news.ok_or_else(too_many)?;
+        self.settle(count);
+        if is_news {
+            self.announce_denied_too_often();
+        }
+        Ok(())
+    }
+
+    /// Only what was written: more may be owed by now.
+    fn settle(&self, count: u32) {
+        let mut owed = lock(&self.debts.owed);
+        if let Some(left) = owed.get_mut(&self.debtor) {
+            *left = left.saturating_sub(count);
+            if *left == 0 {
+                owed.remove(&self.debtor);
+            }
+        }
+    }
+
+    fn announce_denied_too_often(&self) {
+        let Debtor { shown, is_typed } = &self.debtor;
+        let name = text::one_line(shown);
+        if *is_typed {
+            self.alarm.raise(&format!(
+                "{name} was denied too often; any caller but the owner at a terminal would now be paused"
+            ));
+            return;
+        }
+        self.alarm.raise(&format!(
+            "{name} is paused after repeated denials; to resume it, run `ringfence callers resume {name}`"
+        ));
+        let message = format!("{name} is paused after repeated denials");
+        let notice = Notice::new(Act::CallerPaused, SERVER, BY_DENIALS, &message);
+        loudly(&self.store, &self.alarm, notice.about(shown));
     }
 }
 
@@ -432,6 +489,7 @@ impl<'a> Callers<'a> {
         };
         let callers = self.book.store.callers();
         let changed = callers.change(name, at_ms, |row| {
+            // A pause that is there keeps its author and its reason.
             row.paused.get_or_insert(paused);
             known(row.clone())
         })?;
@@ -453,6 +511,7 @@ impl<'a> Callers<'a> {
     pub fn resume(&self, name: &str, by: &Caller) -> Result<bool, StoreError> {
         let (store, alarm) = (&self.book.store, &self.book.alarm);
         let callers = store.callers();
+        // Looked up first, so that the audit gets no notice of a change that is none.
         if callers.get(name)?.is_none_or(|row| row.paused.is_none()) {
             return Ok(false);
         }
@@ -465,6 +524,7 @@ impl<'a> Callers<'a> {
             })?;
             Ok(changed.unwrap_or(false))
         };
+        // Resuming grants something, so the notice comes before it.
         with_notice(store, alarm, true, notice.about(name), resume, |done| *done)
     }
 }
@@ -483,5 +543,99 @@ fn known(row: CallerRow) -> KnownCaller {
         denied_in_a_row: row.denials.in_a_row,
         denied_in_all: row.denials.in_all,
         earned: row.trust.map(|state| state.all.level.word()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Waker};
+
+    use store::StoreSettings;
+
+    use super::*;
+
+    struct Place(PathBuf);
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// A book in a home of its own, and how many alarms it raised.
+    fn book(name: &str) -> (Place, CallerBook, Arc<AtomicUsize>) {
+        let name = format!("ringfence-callers-{name}-{}", std::process::id());
+        let place = Place(std::env::temp_dir().join(name));
+        let _ = fs::remove_dir_all(&place.0);
+        fs::create_dir_all(&place.0).unwrap();
+        let store = Store::open(&place.0, StoreSettings::standard()).unwrap();
+        let alarms = Arc::<AtomicUsize>::default();
+        let count = Arc::clone(&alarms);
+        let alarm = Alarm::new(move |_| {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        let book = CallerBook::new(&store, &Clock::system(), &alarm);
+        (place, book, alarms)
+    }
+
+    fn ann() -> Debtor {
+        Debtor {
+            shown: "ann".to_owned(),
+            is_typed: false,
+        }
+    }
+
+    /// As a call does that is given up while its denials are being written.
+    fn begin_to_pay(book: &CallerBook) {
+        let debtor = ann();
+        let mut paying = pin!(book.pay(&debtor));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(paying.as_mut().poll(&mut context).is_pending());
+    }
+
+    fn row(book: &CallerBook) -> CallerRow {
+        let row = book.store.callers().get("ann").unwrap();
+        row.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_given_up_takes_no_debt_with_it() {
+        let (place, book, _) = book("debt");
+        let counter = place.0.join("callers.version");
+        let _ = fs::remove_file(&counter);
+        fs::create_dir(&counter).unwrap();
+        lock(&book.debts.owed).insert(ann(), 2);
+        {
+            let _slow = lock(&book.debts.paying);
+            begin_to_pay(&book);
+        }
+        // Not written, so nothing of the caller runs.
+        assert!(book.pay(&ann()).await.is_err());
+        fs::remove_dir(&counter).unwrap();
+        book.pay(&ann()).await.unwrap();
+        assert_eq!(row(&book).denials.in_all, 2);
+    }
+
+    #[tokio::test]
+    async fn a_debt_is_paid_once_and_announced_however_many_calls_are_given_up() {
+        let (_place, book, alarms) = book("once");
+        lock(&book.debts.owed).insert(ann(), limits::DENIALS_IN_A_ROW_MAX);
+        {
+            let _slow = lock(&book.debts.paying);
+            for _ in 0..3 {
+                begin_to_pay(&book);
+            }
+        }
+        book.pay(&ann()).await.unwrap();
+        // The one that wrote it announces it before it lets go.
+        drop(lock(&book.debts.paying));
+        let row = row(&book);
+        assert_eq!(row.denials.in_all, limits::DENIALS_IN_A_ROW_MAX);
+        assert!(row.paused.is_some());
+        assert_eq!(alarms.load(Ordering::SeqCst), 1);
     }
 }

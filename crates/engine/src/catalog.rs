@@ -42,11 +42,11 @@ pub struct Catalog {
     presets: BTreeMap<String, ToolPreset>,
 }
 
-/// The bundled tools on one ground.
+/// The bundled tools on one baseline.
 #[derive(Clone, Debug)]
 pub(crate) struct Bundled {
     catalog: Arc<Catalog>,
-    ground: Baseline,
+    baseline: Baseline,
     tools: BTreeMap<&'static str, OnceLock<Option<Tool>>>,
 }
 
@@ -131,12 +131,12 @@ impl Catalog {
 
     /// A tool on some baseline. One whose digest is not the shipped one was changed, and
     /// counts as absent.
-    fn judge(&self, name: &str, ground: &Baseline) -> Option<Tool> {
+    fn judge(&self, name: &str, baseline: &Baseline) -> Option<Tool> {
         let text = self.documents.get(name)?;
         let item = document::parse(text).items.pop()?;
         let lines = Lines::new(text);
         let none = Environment::empty();
-        let assessed = assessment::assess(item, &lines, ground, &none, Source::Builtin);
+        let assessed = assessment::assess(item, &lines, baseline, &none, Source::Builtin);
         let usable = assessed.usable?;
         let is_shipped = usable.document.name == name
             && self.digest(name) == Some(usable.facts.digest.to_string().as_str());
@@ -153,24 +153,25 @@ impl Catalog {
 }
 
 impl Bundled {
-    /// The tools of a catalog on this ground.
-    pub(crate) fn new(catalog: &Arc<Catalog>, ground: &Baseline) -> Bundled {
+    /// The tools of a catalog on this baseline.
+    pub(crate) fn new(catalog: &Arc<Catalog>, baseline: &Baseline) -> Bundled {
         let names = catalog.documents.keys();
         Bundled {
             tools: names.map(|name| (*name, OnceLock::new())).collect(),
             catalog: Arc::clone(catalog),
-            ground: ground.clone(),
+            baseline: baseline.clone(),
         }
     }
 
     /// A tool by its name.
     pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
-        let judge = || self.catalog.judge(name, &self.ground);
+        let judge = || self.catalog.judge(name, &self.baseline);
         self.tools.get(name)?.get_or_init(judge).as_ref()
     }
 
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Tool> {
+        // On all processors: a list needs every one of them.
         let unread = self.tools.iter().filter(|(_, tool)| tool.get().is_none());
         let unread: Vec<_> = unread.map(|(name, _)| *name).collect();
         // Whatever a thread leaves undone is done below.

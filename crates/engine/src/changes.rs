@@ -160,13 +160,17 @@ impl KeptChanges {
 
     /// Keeps a set of changes under the name of its content. Blocks on the disk.
     fn keep(&self, mut staging: Staging, record: ChangeRecord) -> io::Result<KeptSet> {
+        // Caller and folder included: the same files changed by another caller are
+        // another set.
         let content = json!({
             "caller": record.caller, "folder": record.folder, "changes": record.collected.changes,
         });
         let id = digest::of_value(&content).map_err(|error| io::Error::other(error.to_string()))?;
         let path = self.folder.join(&id);
         let text = serde_json::to_vec(&record)?;
+        // Before the rename, so that a set under its name is always whole.
         fs::write(staging.path.join(RECORD), text)?;
+        // The same changes may have been kept before.
         let _ = fs::remove_dir_all(&path);
         fs::rename(&staging.path, &path)?;
         staging.is_kept = true;
@@ -176,6 +180,7 @@ impl KeptChanges {
 
     /// A set of changes of a caller, by its name.
     pub(crate) fn get(&self, id: &str, caller: &str) -> Option<KeptSet> {
+        // Attack: a name with `/` or `..` would lead out of the folder.
         let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let path = is_id.then(|| self.folder.join(id))?;
         let text = fs::read(path.join(RECORD)).ok()?;
@@ -209,6 +214,7 @@ impl KeptChanges {
         };
         let mut sets: Vec<_> = entries
             .flatten()
+            // A call still writes to these.
             .filter(|entry| !entry.file_name().to_string_lossy().starts_with("new-"))
             .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
             .collect();

@@ -33,6 +33,7 @@ pub fn check_times(claims: &Map<String, Value>, now_ms: i64) -> Result<(), Times
             Some(_) | None => Err(TimesFault::Unreadable("its times cannot be read")),
         },
     };
+    // A token without an end could never be taken back.
     let expires = moment("exp")?.ok_or(TimesFault::Unreadable("it never expires"))?;
     if now >= expires + leeway {
         let ago = span(now - expires);

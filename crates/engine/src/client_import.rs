@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 pub use entry::ClientEntry;
 pub(crate) use plan::parsed;
-pub use plan::{ImportGround, ImportPlan, ImportedServer};
+pub use plan::{ImportContext, ImportPlan, ImportedServer};
 
 /// Where clients keep their servers in a file that names no client.
 pub const SECTIONS: [&str; 2] = ["mcpServers", "servers"];

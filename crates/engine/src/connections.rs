@@ -24,6 +24,7 @@ pub(crate) fn find<'a>(
     kind: ConnectionKind,
 ) -> Result<&'a ConnectionConfig, CallRefusal> {
     let named = config.connections.iter().find(|known| known.name == name);
+    // One filter for kind and callers, so that both end in the same refusal.
     let usable = named.filter(|known| known.kind == kind && known.serves(&request.caller, groups));
     if let Some(found) = usable {
         return Ok(found);

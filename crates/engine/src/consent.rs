@@ -143,6 +143,7 @@ impl Engine {
         self.own_tool(name)?;
         let need = Need::Variable(variable.to_owned()).word();
         let standing = self.store().publications();
+        // The empty place is the tools folder. Grants for a document in a file are apart.
         let had = standing.revoke((name, ""), Some(&need))?;
         if had {
             let message = format!("the variable `{variable}` was revoked from `{name}`");
@@ -203,6 +204,7 @@ impl Engine {
         let mut notice = Notice::new(Act::ToolConsented, actor.by, actor.through, &message)
             .about(name)
             .detail("how", how.word());
+        // Says later which text the owner saw. The grant itself belongs to the name.
         if let Some(usable) = usable {
             notice = notice.detail("digest", &usable.facts.digest.to_string());
         }

@@ -154,7 +154,9 @@ impl Engine {
     pub fn open(settings: EngineSettings) -> Result<Engine, EngineError> {
         let catalog = Arc::new(Catalog::bundled()?);
         let home = settings.home.as_path();
+        // Before any tool is rated: the fence of the machine is part of the risk.
         JailStanding::learn(&settings.program, home);
+        // Before the store is opened: the settings say which store it is.
         let config = read_config(home)?.0;
         let store = Store::open(home, store_settings(&config))?;
         store.audit().copy_heads_to(heads_file(home, &config));
@@ -169,6 +171,7 @@ impl Engine {
             settings.policy.clone(),
             alarm.clone(),
         )?);
+        // Left by processes that died. What live ones use is younger than the bound.
         Scratch::sweep(home);
         let questions = Questions::new(
             (&store, &clock, alarm),
@@ -210,6 +213,7 @@ impl Engine {
             loaded_cards: Mutex::default(),
             egress_tally: Arc::default(),
         };
+        // A command that ends at once tends nothing later.
         engine.tend_audit();
         Ok(engine)
     }
@@ -320,6 +324,8 @@ impl Engine {
         if now.owed.is_some() {
             return Err("no settings are in force");
         }
+        // Bundled tools are always there. None at all means that the registry failed
+        // closed.
         if now.tools().next().is_none() {
             return Err("the tools cannot be read");
         }
@@ -338,6 +344,7 @@ impl Engine {
 
     /// The worker processes, started when first needed.
     pub async fn pool(&self) -> Result<&Pool, PoolError> {
+        // A start that failed is not kept, so the next call tries again.
         let start = || async {
             let config = &self.registry.current().config;
             Pool::start(self.pool_settings(config)).await

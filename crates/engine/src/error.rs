@@ -17,7 +17,7 @@ pub enum EngineError {
     Settings(String),
     /// The baseline and the profile contradict each other.
     #[error("the settings contradict each other: {0}")]
-    Ground(String),
+    Baseline(String),
     /// The operator names a preset that is not there.
     #[error("there is no preset `{name}`{}", hint(.nearest.as_deref()))]
     Preset {
@@ -84,6 +84,7 @@ pub(crate) fn causes(error: &dyn Error) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let cause_words = cause.to_string();
+        // Some errors repeat their cause in their own words.
         if !words.ends_with(&cause_words) {
             words = format!("{words}: {cause_words}");
         }

@@ -422,7 +422,7 @@ impl FoundTool {
             true => HeldPolicy::AsRegistered(Arc::clone(&self.usable)),
             false => {
                 let overrides = &self.usable.document.sandbox_overrides;
-                let resolved = policy::resolve(&now.ground, overrides).map_err(|conflict| {
+                let resolved = policy::resolve(&now.baseline, overrides).map_err(|conflict| {
                     let error = CallError::new(conflict.reason(), conflict.to_string());
                     CallRefusal::new(error)
                 })?;
@@ -449,7 +449,7 @@ impl FoundTool {
         match policy {
             HeldPolicy::AsRegistered(usable) => HeldRisk::AsRegistered(Arc::clone(usable)),
             HeldPolicy::Own(policy) => {
-                let mut risk = risk::of(&self.usable.document, &now.ground, policy);
+                let mut risk = risk::of(&self.usable.document, &now.baseline, policy);
                 if let Some(tool) = self.body.toolbox() {
                     let jail = now.config.sandbox.jail;
                     tool.raise(JailStanding::of_machine(), jail, &mut risk);
@@ -519,7 +519,7 @@ impl VisibleTool {
     /// there is nothing to mask, and the body uses none that the call does not mask.
     fn connected_secrets(&self, now: &Snapshot, variables: &VariableSource) -> Vec<String> {
         let tool = self.found.body.toolbox();
-        let kind = tool.and_then(|tool| tool.connections());
+        let kind = tool.and_then(|tool| tool.credentials());
         let is_connected = |kind| {
             now.config
                 .connections

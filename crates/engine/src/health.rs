@@ -90,6 +90,7 @@ impl Health {
             ..self.jail
         };
         let standing = JailStanding::of_trial(trial.clone());
+        // Where not even the weakest jail starts, the requirement is not the reason.
         match standing.refusal(weakest) {
             Some(_) => None,
             None => standing.refusal(self.jail),
@@ -250,6 +251,7 @@ async fn time_probe(pool: &Pool, started: Instant) -> Result<f64, String> {
 
 async fn probe(pool: &Pool) -> Result<(), String> {
     let job = Job {
+        // The right answer also shows that a script without powers finds none.
         body: "return [a + 1, typeof fetch, typeof process, typeof require].join()".to_owned(),
         globals: r#"{"a": 41}"#.to_owned(),
         declared: Vec::new(),

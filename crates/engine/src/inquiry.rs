@@ -28,6 +28,7 @@ use crate::refusal::CallRefusal;
 use crate::request::CallRequest;
 use crate::tool::{Tool, ToolBody};
 use crate::trust;
+use crate::waiting_script::{self, AskingScript};
 
 /// One question, with what belongs to it.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub struct Inquiry {
     pub origin: Option<Origin>,
     /// The call it is part of, and that one's tool.
     pub parent: Option<(String, String)>,
+    /// The script that the call is part of, while it waits.
+    pub script: Option<AskingScript>,
     /// The arguments; nothing once they are shortened.
     pub arguments: Option<Value>,
     /// Whether a secret in them is masked.
@@ -132,7 +135,9 @@ impl Engine {
             (inbox.listed(last), changes)
         });
         let now = self.registry().current();
+        let script = waiting_script::find(self.store(), &row.call_id, &row.tool);
         Ok(Inquiry {
+            script,
             is_trust,
             has_session: row.session.is_some(),
             origin,
@@ -146,6 +151,12 @@ impl Engine {
             tool: now.tool(&row.tool).cloned().map(Box::new),
             listed: inbox.listed(row),
         })
+    }
+
+    /// The script that a question comes from, while it waits.
+    #[must_use]
+    pub fn script_of(&self, question: &Listed) -> Option<AskingScript> {
+        waiting_script::find(self.store(), &question.call_id, &question.tool)
     }
 
     /// What a question would become with other arguments. Nothing is written.
@@ -186,6 +197,8 @@ impl Engine {
     ) -> Result<Listed, AnswerFault> {
         let inbox = self.approvals().through(channel);
         let row = inbox.found(id)?;
+        // The secret behind a mask is not known here. The call would run with the mask in
+        // its place.
         if row.arguments.contains(MASK) || arguments.to_string().contains(MASK) {
             return Err(AnswerFault::Masked);
         }
@@ -267,6 +280,7 @@ impl Engine {
 }
 
 fn standing(row: &Approval, judged: &Judged, is_masked: bool) -> Standing {
+    // This one holds no arguments, so a masked secret does not matter for it.
     if judged.tool_binding != row.tool_binding {
         let why = "the tool, its policy or a rule changed since it was asked";
         return Standing::Stale(why.to_owned());

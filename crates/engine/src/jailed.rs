@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use bridge::EgressDoor;
 use host::egress::{Egress, EgressEvent, EgressSettings};
 use jail::{
     JailExit, JailFault, JailLimits, JailNetwork, JailOverlay, JailSettings, JailedChild,
@@ -223,6 +224,7 @@ impl Jailer {
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let flood = Notify::new();
         let finish = {
+            // All pipes and the end together: a program with a full pipe would never end.
             let work = async {
                 let (input, output, error) = streams;
                 let feeding = feed(input, &stdin);
@@ -246,6 +248,8 @@ impl Jailer {
             Finish::Exit(JailExit::Bound(why)) => ProcessEnd::Bound(why),
             Finish::Exit(JailExit::Unknown(why)) => ProcessEnd::Unknown(why),
             Finish::TimedOut => {
+                // Returns when nothing of it is left, so that no process changes the
+                // folder after the call.
                 child.kill().await;
                 ProcessEnd::TimedOut
             }
@@ -260,8 +264,9 @@ impl Jailer {
             }
         };
         let wall = started.elapsed();
+        // Only now are the byte counts of its connections final.
         let egress = match door {
-            Some(door) => door.egress.finish().await,
+            Some(door) => door.egress().finish().await,
             None => Vec::new(),
         };
         Ok(JailedRun {
@@ -276,6 +281,7 @@ impl Jailer {
     fn settings(&self, command: JailedCommand, limits: &ToolboxConfig) -> JailSettings {
         let mut settings = JailSettings::new(command.command, command.own_folder);
         settings.environment = command.environment;
+        // Set last: no variable of the command changes where programs are found.
         let fixed = [
             ("PATH", PROGRAM_PATH),
             ("LANG", "C.UTF-8"),
@@ -311,6 +317,7 @@ impl Jailer {
             None => JailNetwork::None,
         };
         settings.limits = JailLimits {
+            // No process computes longer than the call may take.
             cpu_seconds: Some(command.time.as_secs().max(1)),
             memory_bytes: limits.memory_bytes_max,
             processes: limits.processes_max,
@@ -349,47 +356,30 @@ async fn wait_for_stop(stop: Option<CancellationToken>) {
     }
 }
 
-/// The proxy of one child. Dropped, it accepts nothing more and ends every connection.
-struct EgressDoor {
-    egress: Egress,
-    accepting: tokio::task::AbortHandle,
-}
-
-impl Drop for EgressDoor {
-    fn drop(&mut self) {
-        self.accepting.abort();
-        self.egress.close();
-    }
-}
-
 /// Answers the connections of a child.
 fn serve_egress(network: Option<JailedNetwork>, child: &mut JailedChild) -> Option<EgressDoor> {
     let JailedNetwork {
         grant, settings, ..
     } = network?;
-    let mut door = child.egress.take()?;
     let egress = Egress::from_grant(&grant.network, &grant.bounds, settings);
-    let serving = egress.clone();
-    let accepting = tokio::spawn(async move {
-        while let Ok(stream) = door.accept().await {
-            serving.admit(stream);
-        }
-    });
-    Some(EgressDoor {
-        egress,
-        accepting: accepting.abort_handle(),
-    })
+    EgressDoor::open(egress, child)
 }
 
 /// What lies in Ringfence's home beside the folder of a call: no program is given any of it,
 /// also where the home lies in a folder of the system.
 fn private_parts(home: &Path, folder: &Path) -> Vec<PathBuf> {
+    // Compared without links: the folder of a call has none.
     let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     if !folder.starts_with(&home) {
         return vec![home];
     }
-    let entries = std::fs::read_dir(&home).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
+    // A home that cannot be listed is private as a whole. The program cannot use its own
+    // folder then, and the call fails.
+    let Ok(entries) = std::fs::read_dir(&home).and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    else {
+        return vec![home];
+    };
+    let paths = entries.iter().map(std::fs::DirEntry::path);
     paths.filter(|path| !folder.starts_with(path)).collect()
 }
 
@@ -424,6 +414,7 @@ async fn feed(input: Option<pipe::Sender>, bytes: &[u8]) {
         }
         match input.try_write(rest) {
             Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+            // The pipe was reported ready and is not. The loop waits again.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return,
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use model::config::ToolboxConfig;
 use model::record::audit::{Act, Notice};
 use model::record::job::JobState;
+use model::record::mask::Masker;
 use model::sync::lock;
 use model::word::Word as _;
 use store::{JobEnd, Store};
@@ -75,7 +76,6 @@ impl RunningJobs {
         jobs
     }
 
-    /// The folder of what a job writes.
     /// How many run.
     pub(crate) fn count(&self) -> u64 {
         u64::try_from(lock(&self.running).len()).unwrap_or(u64::MAX)
@@ -93,6 +93,7 @@ impl RunningJobs {
             cancel: cancel.clone(),
             over: watching,
         };
+        // Before the task starts: its end must find the entry.
         lock(&self.running).insert(order.id.clone(), job);
         let end = JobEnding {
             id: order.id.clone(),
@@ -122,6 +123,7 @@ impl RunningJobs {
         };
         cancel.cancel();
         let wait = Duration::from_secs(limit::JOB_CANCEL_SECONDS_MAX);
+        // If the time is over, it is still ending, and its row says how it stands.
         let _ = tokio::time::timeout(wait, over.wait_for(|is_over| *is_over)).await;
         true
     }
@@ -171,8 +173,10 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
     let mut stderr_log = log::JobLog::new(folder, OutputStream::Stderr, limits.output_bytes_max);
     let mut write_stdout = |bytes: &[u8]| stdout_log.append(bytes);
     let mut write_stderr = |bytes: &[u8]| stderr_log.append(bytes);
-    let mut stdout = OutputSink::watched(1, &mut write_stdout);
-    let mut stderr = OutputSink::watched(1, &mut write_stderr);
+    // Logs keep the output. The sinks only count it.
+    let masker = Masker::none();
+    let mut stdout = OutputSink::watched(1, &masker, &mut write_stdout);
+    let mut stderr = OutputSink::watched(1, &masker, &mut write_stderr);
     let own = command.own_folder.clone();
     let ran = jailer.run(command, &limits, &mut stdout, &mut stderr).await;
     let (stdout_bytes, stderr_bytes) = (stdout.bytes(), stderr.bytes());
@@ -276,6 +280,7 @@ impl JobEnding {
         }
         loudly(&self.store, &self.alarm, notice);
         lock(&self.running).remove(&self.id);
+        // Last, so that what waits for the end finds its row written.
         let _ = self.over.send(true);
     }
 }

@@ -100,6 +100,7 @@ impl PublicKey {
         {
             return None;
         }
+        // A key for an algorithm that does not exist here can check nothing.
         let only = match value.get("alg") {
             None => None,
             Some(word) => Some(Algorithm::from_word(word.as_str()?)?),
@@ -111,6 +112,7 @@ impl PublicKey {
         };
         let point = |length: usize| {
             let (x, y) = (bytes("x")?, bytes("y")?);
+            // The 4 marks a point that is not compressed.
             (x.len() == length && y.len() == length).then(|| [vec![4], x, y].concat())
         };
         let material = match (text("kty")?, text("crv")) {
@@ -148,6 +150,7 @@ impl PublicKey {
     }
 
     fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
+        // Asked here as well: `verified` takes any key.
         if !self.fits(algorithm) {
             return false;
         }
@@ -234,6 +237,7 @@ impl<'a> RawToken<'a> {
         if !key.verifies(self.algorithm, self.message, &self.signature) {
             return None;
         }
+        // Only now: claims without a signature are not even parsed.
         object(self.raw_claims)
     }
 }

@@ -1,4 +1,4 @@
-//! The keys of callers, for the owner: made, replaced, taken back. What grants something is
+//! The keys of callers, for the owner: created, replaced, revoked. What grants something is
 //! in the audit before it holds.
 
 use std::fmt;
@@ -38,7 +38,7 @@ pub enum KeyFault {
     /// Its id is another one's.
     #[error("the id of the key is taken; try again")]
     IdTaken,
-    /// It could not be written down, so nothing was made.
+    /// It could not be written down, so no key was created.
     #[error("no key was created: it could not be recorded in the audit")]
     Unrecorded(#[source] StoreError),
     /// There are too many.
@@ -61,7 +61,7 @@ fn hint(nearest: Option<&str>) -> String {
 /// Writes a notice into the audit.
 pub type WriteNotice<'a> = &'a dyn Fn(Notice) -> Result<(), StoreError>;
 
-/// Changes the keys of a home. It needs no settings: a key can be taken back even if they are
+/// Changes the keys of a home. It needs no settings: a key can be revoked even if they are
 /// broken.
 #[derive(Clone, Copy)]
 pub struct KeyAdmin<'a> {
@@ -109,6 +109,8 @@ impl KeyAdmin<'_> {
     ) -> Result<(KeyRecord, Secret), KeyFault> {
         key::check_name(name).map_err(KeyFault::Name)?;
         let is_it = |record: &KeyRecord| record.name.eq_ignore_ascii_case(name);
+        // Asked early for a better answer. The store refuses a second key of a name in
+        // any case.
         if Keys::open(self.home)?.all()?.iter().any(is_it) {
             return Err(KeyFault::Taken(name.to_owned()));
         }
@@ -131,7 +133,7 @@ impl KeyAdmin<'_> {
     /// It could not be written down, or there is no room.
     pub fn keep(&self, record: &KeyRecord) -> Result<(), KeyFault> {
         let keys = Keys::open(self.home)?;
-        let made = self.notice(Act::KeyMade, record, "a key was made");
+        let made = self.notice(Act::KeyMade, record, "a key was created");
         (self.write)(made.clone()).map_err(KeyFault::Unrecorded)?;
         let why = match keys.add(record) {
             Ok(Added::Yes) => return Ok(()),
@@ -153,6 +155,7 @@ impl KeyAdmin<'_> {
         let keys = Keys::open(self.home)?;
         let mut record = find(&keys, name)?;
         let secret = key::key(&record.id, random()?);
+        // Without a number of days it lasts as long as the one before was made for.
         let lasted = |expires_ms: i64| expires_ms.saturating_sub(record.created_ms);
         record.expires_ms = match days {
             Some(days) => Some(after(self.now_ms, days)),
@@ -182,7 +185,7 @@ impl KeyAdmin<'_> {
         let keys = Keys::open(self.home)?;
         let record = find(&keys, name)?;
         keys.revoke(&record.name)?;
-        let taken = self.notice(Act::KeyRevoked, &record, "a key was taken back");
+        let taken = self.notice(Act::KeyRevoked, &record, "a key was revoked");
         let written = (self.write)(taken);
         Ok((record, written))
     }
@@ -232,7 +235,7 @@ impl Engine {
         if let Err(fault) = written {
             let name = &record.name;
             self.alarm(&format!(
-                "the key of `{name}` was taken back, and the audit does not say so: {fault}"
+                "the key of `{name}` was revoked, but the audit log does not say so: {fault}"
             ));
         }
         Ok(())

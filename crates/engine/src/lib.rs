@@ -103,6 +103,8 @@ mod body;
 pub mod call;
 /// Which tools a caller is told about.
 pub mod callable;
+/// Everything there is to say about documents.
+pub mod checkup;
 /// MCP clients and the entries in their settings.
 pub mod client_entry;
 /// The servers of a client's settings, and what importing them would do.
@@ -112,6 +114,8 @@ mod connections;
 pub mod consent;
 /// What every gate says about a call that is not made.
 pub mod explain;
+/// Which tools are exposed, for people.
+pub mod exposure_admin;
 /// Whether this machine and a home are sound.
 pub mod health;
 /// One question with everything a person needs to answer it.
@@ -146,12 +150,14 @@ pub mod server_admin;
 pub mod server_import;
 /// How a server is started or reached.
 pub mod server_launch;
-/// Changes of the settings about servers and exposure.
+/// Changes of the settings about servers.
 pub mod server_settings;
 /// A review of a server, item by item.
 pub mod server_sheet;
 /// A trial of a server that is not in the settings.
 pub mod server_trial;
+/// A script one of whose calls asks a person.
+pub mod waiting_script;
 /// What a body of ours works with.
 mod work;
 

@@ -125,7 +125,7 @@ impl Engine {
                 name,
                 usable,
                 findings,
-            } = renamed(item, text, how, &now.ground);
+            } = renamed(item, text, how, &now.baseline);
             let variables = usable
                 .as_ref()
                 .map(|usable| Granted::nothing().variables(&usable.document, &environment));
@@ -207,6 +207,7 @@ impl Engine {
         } else {
             folder.create(&stem, &text)?;
         }
+        self.registry().share(&stem)?;
         Ok(folder.path(&stem))
     }
 
@@ -220,7 +221,7 @@ impl Engine {
         };
         let text = marked(tool, draft);
         self.registry().folder().write(stem, &text)?;
-        Ok(())
+        self.registry().share(stem)
     }
 
     /// Documents as text: one as an object, several as an array.
@@ -249,10 +250,12 @@ impl Engine {
     /// The same by a person at a door of people.
     pub fn delete_by(&self, name: &str, actor: Actor<'_>) -> Result<PathBuf, EngineError> {
         let tool = self.own_tool(name)?;
+        // Taken back first: a file that cannot be moved must not stay published.
         self.store().publications().unpublish(name)?;
         self.forget_consent(name)?;
         let stem = tool.file.unwrap_or_else(|| stem(name));
         let trash = self.registry().folder().trash(&stem)?;
+        self.registry().share(&stem)?;
         let message = format!("`{name}` was moved to the trash");
         let notice = taken_back(Act::ToolDeleted, actor, name, &message);
         self.noticed(notice.detail("digest", &tool.usable.facts.digest.to_string()));
@@ -304,10 +307,11 @@ impl Engine {
         match (known, seen) {
             (None, None) => {
                 self.claim(name, false)?;
+                // An earlier tool of that name may have left grants.
                 self.forget_consent(name)?;
-                folder
-                    .create(&stem(name), text)
-                    .map_err(EngineError::from)?;
+                let stem = stem(name);
+                folder.create(&stem, text).map_err(EngineError::from)?;
+                self.registry().share(&stem)?;
             }
             (Some(tool), Some(seen)) => {
                 let tool = match tool.source {
@@ -322,6 +326,7 @@ impl Engine {
                 }
                 let stem = tool.file.unwrap_or_else(|| stem(name));
                 folder.write(&stem, text).map_err(EngineError::from)?;
+                self.registry().share(&stem)?;
             }
             (Some(_), None) => return Err(EngineError::Exists(name.to_owned()).into()),
             (None, Some(_)) => return Err(SaveFault::Changed(name.to_owned())),
@@ -336,7 +341,7 @@ impl Engine {
         let lines = Lines::new(text);
         let none = Environment::empty();
         let judge = |item| {
-            let assessed = assessment::assess(item, &lines, &now.ground, &none, Source::User);
+            let assessed = assessment::assess(item, &lines, &now.baseline, &none, Source::User);
             let usable = assessed.usable.clone().map(Arc::new);
             (assessed, usable)
         };
@@ -385,11 +390,16 @@ fn not_taken(fault: &EngineError) -> String {
 }
 
 /// A document judged under the name it is to have.
-fn renamed(item: ParsedDocument, text: &str, how: &ImportOptions, ground: &Baseline) -> Assessment {
+fn renamed(
+    item: ParsedDocument,
+    text: &str,
+    how: &ImportOptions,
+    baseline: &Baseline,
+) -> Assessment {
     let none = Environment::empty();
     let judge = |item, text: &str| {
         let lines = Lines::new(text);
-        assessment::assess(item, &lines, ground, &none, Source::User)
+        assessment::assess(item, &lines, baseline, &none, Source::User)
     };
     let name = item.name.as_deref().map(|name| how.name_for(name));
     match (name, &item.document) {

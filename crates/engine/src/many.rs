@@ -102,6 +102,7 @@ impl Engine {
 /// Waits until at least one has ended. They run in the caller's own task, because
 /// a question to a client finds its stream by that.
 async fn some_end(running: &mut Vec<(usize, Running<'_>)>) -> Vec<(usize, Masked<Outcome>)> {
+    // Each wake-up polls all of them: a group is small.
     poll_fn(|context| {
         let mut ended = Vec::new();
         running.retain_mut(|(place, call)| match call.as_mut().poll(context) {

@@ -85,7 +85,7 @@ impl PeopleAdmin<'_> {
         let code = key::sign_in_code(random()?);
         let now_ms = self.engine.now_ms();
         let until = now_ms.saturating_add(limit::SIGN_IN_CODE_MINUTES * MINUTE_MS);
-        let message = "a code for signing in at the Studio was made";
+        let message = "a sign-in code for the Studio was created";
         let Actor { by, through } = Actor::OWNER_AT_TERMINAL;
         self.engine
             .notice(Notice::new(Act::PersonCodeMade, by, through, message))?;
@@ -102,6 +102,7 @@ impl PeopleAdmin<'_> {
     ) -> Result<(Secret, OpenSession), SignInFault> {
         let typed = key::read_sign_in_code(raw_code).ok_or(SignInFault::Code)?;
         let typed = typed.digest();
+        // In constant time: the delay of the answer tells nothing about a code.
         let is_it = |code: &KeyDigest| bool::from(code.as_slice().ct_eq(&typed));
         let people = self.engine.store().people();
         match people.take_code(self.engine.now_ms(), &is_it)? {
@@ -159,6 +160,7 @@ impl PeopleAdmin<'_> {
         else {
             return Ok(None);
         };
+        // Not at every request, because each time is a write.
         if now_ms.saturating_sub(session.seen_ms) >= limit::PERSON_SEEN_SECONDS * 1_000 {
             people.touch(&digest, now_ms)?;
         }

@@ -264,6 +264,7 @@ impl PersonLogin {
             return known.found.clone().map_err(LoginFault::Issuer);
         }
         let _asking = self.asking.lock().await;
+        // Again, now alone: another browser may have asked in the meantime.
         if let Some(known) = known() {
             return known.found.clone().map_err(LoginFault::Issuer);
         }

@@ -11,7 +11,8 @@ use model::document::Document;
 use model::govern::person::Actor;
 use model::govern::rules::lint::{self, LintFinding, LintKind};
 use model::record::audit::{Act, Notice};
-use store::Filter;
+use serde_json::Value;
+use store::{Filter, SettingsEdit, StoreError};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -19,6 +20,7 @@ use crate::life::revision;
 use crate::registry::{CONFIG_FILE, Stranger};
 use crate::replay::{Change, Replayed};
 use crate::settings::{Settings, folder_faults};
+use crate::tool::ToolBody;
 
 /// A finding, and where the setting it is about stands.
 #[derive(Clone, Debug)]
@@ -69,7 +71,16 @@ impl Engine {
         let now = self.registry().current();
         let tools: Vec<&Document> = now.tools().map(|tool| &tool.usable.document).collect();
         let rules = &settings.config.rules;
-        let mut findings = lint::lint(rules, &tools);
+        let takes = |document: &Document, argument: &str| match now
+            .tool(&document.name)
+            .map(|tool| &tool.body)
+        {
+            None | Some(ToolBody::Code) => {
+                document.params.iter().any(|param| param.name == argument)
+            }
+            Some(body) => may_take(&body.input_schema(document), argument),
+        };
+        let mut findings = lint::lint(rules, &tools, takes);
         let Config { costs, limits, .. } = &settings.config;
         findings.extend(lint::costs(costs, limits, &tools));
         let policies: Vec<_> = now
@@ -152,8 +163,10 @@ impl Engine {
             let why = format!("`{}`: {}", finding.rule, finding.message);
             return Err(ApplyFault::Unfit(why));
         }
-        let found = store::settings::read(self.home()).map_err(EngineError::from)?;
-        let found = found.unwrap_or_default();
+        // From here on no other process changes them. Read again, as late as possible: an edit
+        // on the disk must not be lost.
+        let edit = SettingsEdit::begin(self.home()).map_err(EngineError::from)?;
+        let found = edit.read().map_err(EngineError::from)?;
         if revision(&found) != seen {
             return Err(ApplyFault::Changed);
         }
@@ -163,8 +176,11 @@ impl Engine {
             .about(CONFIG_FILE)
             .detail("revision", &revision(text));
         self.notice(notice).map_err(EngineError::from)?;
-        store::settings::write(self.home(), text).map_err(EngineError::from)?;
-        Ok(())
+        match edit.write(text) {
+            Ok(()) => Ok(()),
+            Err(StoreError::Overtaken { .. }) => Err(ApplyFault::Changed),
+            Err(fault) => Err(EngineError::from(fault).into()),
+        }
     }
 }
 
@@ -209,6 +225,15 @@ fn strange(stranger: &Stranger, findings: &[LintFinding]) -> Option<LintFinding>
         message: format!("{}{}", fault.message, fix.unwrap_or_default()),
         place: Some(format!("{file}:{}", fault.line)),
     })
+}
+
+/// Whether arguments that fit a schema can have a member of this name.
+fn may_take(schema: &Value, name: &str) -> bool {
+    let is_named = schema["properties"].get(name).is_some();
+    // Anything else may allow more names than it lists, and a lint says what is certain.
+    let is_closed = schema["additionalProperties"] == Value::Bool(false);
+    let is_plain = schema.get("patternProperties").is_none();
+    is_named || !(is_closed && is_plain)
 }
 
 /// Changed decisions in groups, those that allow more first.

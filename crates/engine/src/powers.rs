@@ -14,6 +14,7 @@ use host::fetch::resolve::{Resolve, SystemResolver};
 use host::fetch::{Fetch, FetchEvent, FetchLimits, FetchSettings, TlsError, TlsTrust};
 use host::files::{FileSettings, Files, FilesError, ProtectedHome};
 use host::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
+use host::sql::postgres::CheckedRoles;
 use model::caller::Caller;
 use model::config::Config;
 use model::limits;
@@ -61,6 +62,8 @@ pub struct PowerSettings {
     pub connector: Arc<dyn Connector>,
     /// Names that may lead to private addresses; set for each call.
     pub private_hosts: Arc<[HostPattern]>,
+    /// The roles of databases that were checked lately.
+    pub checked_roles: CheckedRoles,
 }
 
 impl PowerSettings {
@@ -91,6 +94,7 @@ impl PowerSettings {
             resolver: Arc::new(SystemResolver),
             connector: Arc::new(TcpConnector),
             private_hosts: Arc::new([]),
+            checked_roles: CheckedRoles::default(),
         }
     }
 }
@@ -207,9 +211,11 @@ impl Powers {
         let is_there = grant.files.base_path.is_some() || workspace.is_dir();
         let (read, write) = (grant.files.read, grant.files.write);
         if !is_there {
+            // Opening would make the folder, and a check makes nothing.
             (grant.files.read, grant.files.write) = (false, false);
         }
         let masker = Masker::new(std::iter::empty()).map_err(|_| PowersError::Masking)?;
+        // Nothing runs with these powers, so they get no time.
         let powers = Powers::from_grant(&grant, settings, Arc::new(masker), Instant::now())?;
         let mut faces = powers.faces();
         if !is_there && (read || write) {
@@ -259,6 +265,8 @@ impl Powers {
     /// taken once the run is over; what was under way then says `interrupted`.
     #[must_use]
     pub fn take_events(&self) -> (Vec<Value>, u64) {
+        // The end of the run cut these requests off. They may have reached their host, so
+        // they are part of the record.
         if let Some(fetch) = &self.fetch {
             let abandoned = fetch.take_abandoned();
             abandoned
@@ -297,6 +305,7 @@ impl Powers {
             .elided(limit::EVENT_CHARS_MAX)
             .into_inner();
         let mut events = self.events();
+        // Counted beyond the bound, so that the record says what it lacks.
         if events.kept.len() < CALL_EVENTS_MAX {
             events.kept.push(event);
         } else {
@@ -348,6 +357,7 @@ impl Powers {
             let fetched = self.time("fetch", fetch.run(ask)).await;
             let mut hops = fetched.events.iter();
             if let Some(hop) = hops.find(|hop| is_unreached(hop)) {
+                // The first one: later failures may follow from it.
                 self.events().unreached.get_or_insert(hop.host.clone());
             }
             // One hop after the other.
@@ -363,6 +373,8 @@ impl Powers {
                 return Err(self.absent(&operation));
             };
             let began = self.began.elapsed();
+            // Shared with the guard below, which names the file if the call is dropped
+            // while the thread is at work.
             let ask = Arc::new(ask);
             let mut under_way = UnderWay {
                 powers: self,
@@ -417,6 +429,8 @@ impl Powers {
 
 /// Whether a request was allowed and got no reply at all.
 fn is_unreached(hop: &FetchEvent) -> bool {
+    // Faults of the way to a host. A host that the policy refuses is the tool's own
+    // mistake.
     let reasons = [
         "dns-unknown-host",
         "dns-resolution-failed",
@@ -449,6 +463,8 @@ impl Drop for UnderWay<'_> {
 
 /// The powers that only compute; every call has them.
 fn compute(operation: &str, ask: &PowerRequest, turn: &Turn) -> Result<PowerReply, PowerFault> {
+    // Helpers take no error from their source of randomness. Without this a key could be
+    // made of bytes that were never filled.
     let mut random_failed = false;
     let mut random = |bytes: &mut [u8]| random_failed |= getrandom::fill(bytes).is_err();
     let answered = host::builtin::call(operation, ask, &mut random, turn);

@@ -236,7 +236,7 @@ impl Engine {
         let digest = tool.usable.facts.digest.to_string();
         let proven = self.store().publications().pass(&digest)?;
         let passed = match proven {
-            // What passed may have been taken back or come in again since.
+            // What passed may have been unpublished or imported again since.
             Some(pass) if pass.ok => self.proven(&tool.usable),
             _ => self.local_pass_with(&tool.usable, origin, trial).await?,
         };
@@ -280,12 +280,14 @@ impl Engine {
     /// The same by a person at a door of people.
     pub fn unpublish_by(&self, name: &str, actor: Actor<'_>) -> Result<bool, EngineError> {
         let tool = self.own_tool(name)?;
+        // Taken back before it is noted: what takes something away happens in any case.
         let was = self.store().publications().unpublish(name)?;
         if was {
             let message = format!("`{name}` is a draft again");
             let notice = Notice::new(Act::ToolUnpublished, actor.by, actor.through, &message);
             self.noticed(notice.about(name));
         }
+        // The file last. If it cannot be written, the tool is a draft all the same.
         self.mark(&tool, true)?;
         Ok(was)
     }

@@ -62,6 +62,7 @@ impl Quotas {
         tool: &str,
         groups: &[String],
     ) -> GateResult<Option<QuotaHold>> {
+        // A proof of the tool by its owner, not a use of it.
         if request.purpose == CallPurpose::LocalPass {
             return Ok(GatePass::new(None, "a Local Pass"));
         }
@@ -78,6 +79,7 @@ impl Quotas {
         let store = self.store.clone();
         let (units, at_ms) = (visit.units, visit.at_ms);
         let (caller, tool, groups) = (caller.clone(), tool.to_owned(), groups.to_vec());
+        // Owns its copies: the thread finishes even if the call is cancelled.
         let entering = move || {
             let visit = LimitedCall {
                 caller: &caller,
@@ -119,6 +121,7 @@ impl Quotas {
             .iter()
             .map(|(limit, tally)| line(limit, tally, &visit))
             .collect();
+        // On copies of the counts, which are dropped.
         quota::enter(&mut both, &visit, usage.process()).map_err(|exceeded| refuse(&exceeded))?;
         let note = format!("a call counts towards {}", lines.join(", "));
         Ok(GatePass::new((), note))
@@ -193,6 +196,7 @@ fn counted(units: u64) -> String {
 
 /// What a caller used of each limit is kept under these.
 fn keys(held: &[RateLimit], visit: &LimitedCall<'_>) -> Vec<UsageKey> {
+    // The names of keys are case-insensitive. `Bot` and `bot` must not have two limits.
     let caller = model::caller::folded(visit.caller);
     let key = |limit: &RateLimit| (limit.id.clone(), caller.clone());
     held.iter().map(key).collect()
@@ -212,6 +216,7 @@ fn enter(
     let keys = keys(held, visit);
     let usage = store.usage();
     let entered = usage.change(&keys, visit.at_ms, |tallies| {
+        // Moved out and back: `quota::enter` wants each limit with its count.
         let used = std::mem::take(tallies);
         let mut both: Vec<_> = held.iter().zip(used).collect();
         let entered = quota::enter(&mut both, visit, usage.process());
@@ -228,6 +233,7 @@ fn enter(
             store,
         }),
         Ok(Some(Err(exceeded))) => Err(NotCounted::LimitExceeded(exceeded)),
+        // Fails closed: a caller that cannot be counted would have no limit.
         Ok(None) => Err(NotCounted::Unavailable(
             "there are too many callers to count".to_owned(),
         )),
@@ -237,6 +243,7 @@ fn enter(
 
 /// Says what is used up and when it makes sense to try again.
 fn refuse(exceeded: &LimitExceeded) -> CallRefusal {
+    // Rounded up, so that a retry after that time does not come too early.
     let seconds = |ms: u64| ms.div_ceil(1_000);
     let again = match exceeded.again {
         RetryAfter::Later(ms) => format!("try again in {} s", seconds(ms)),
@@ -272,6 +279,7 @@ impl QuotaHold {
             Ok(Err(fault)) => {
                 let why = causes(&fault);
                 if is_undone(&fault) {
+                    // In a task of its own: the answer does not wait for the store.
                     tokio::spawn(leaving.leave_later());
                 }
                 why
@@ -289,6 +297,7 @@ impl QuotaHold {
             store: self.store.clone(),
             keys: std::mem::take(&mut self.keys),
             at_ms: self.at_ms,
+            // A call that was refused after it was counted costs nothing.
             units_back: if self.has_run { 0 } else { self.units },
         }
     }
@@ -347,6 +356,8 @@ impl Drop for QuotaHold {
             Ok(runtime) => {
                 runtime.spawn_blocking(move || leaving.leave());
             }
+            // No runtime, so no thread to hand it to. If it fails, the place is free once
+            // this process is gone.
             Err(_) => {
                 let _ = leaving.leave();
             }

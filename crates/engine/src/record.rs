@@ -134,6 +134,7 @@ impl CallRecord {
         let denied =
             (decision.effect == Effect::Deny).then(|| decision.code.unwrap_or(Reason::RuleDenied));
         self.note(Gate::Rules, verdict, denied, Some(note.clone()));
+        // Set afterwards: `note` is shared with gates that know no rules.
         if let Some(gate) = self.gates.last_mut() {
             gate.rule.clone_from(&decision.rule);
         }
@@ -163,6 +164,7 @@ impl CallRecord {
             reason: reason.map(|reason| reason.code().into()),
             note: note.filter(|note| !note.is_empty()),
             rule: None,
+            us: self.steps.last().map(CallStep::took_us),
         });
     }
 
@@ -196,6 +198,8 @@ impl CallRecord {
         source: Source,
     ) {
         let judged = &usable.facts.policy;
+        // Most calls share the policy of the snapshot. The pointer then saves the
+        // comparison.
         if !std::ptr::eq(policy, judged) && policy != judged {
             let safety = usable.safety_under(policy, source);
             self.facts = Some(usable.audit_facts_under(risk, &safety));
@@ -284,11 +288,13 @@ impl CallRecord {
         let arguments = self.arguments.take();
         let outcome = outcome.get();
         if let Some(shadow) = &mut self.shadow {
+            // Masked before it is cut: half a secret would not be recognized.
             let reason = std::mem::take(&mut shadow.reason);
             let reason = masker.own_text(reason).elided(limit::REASON_CHARS_MAX);
             shadow.reason = reason.into_inner();
         }
         let mut gates = std::mem::take(&mut self.gates);
+        // Gates that ran before the masker was known are masked here as well.
         for gate in &mut gates {
             gate.note = gate
                 .note
@@ -305,6 +311,7 @@ impl CallRecord {
             tool: self.facts.take(),
             gates,
             arguments: arguments.map(masked),
+            // Of the masked value: that is what the caller received and can compare.
             result_digest: outcome
                 .value
                 .as_ref()
@@ -335,6 +342,8 @@ impl CallRecord {
             value: None,
             relayed: None,
             error: Some(CallError {
+                // A call that ran may have had its effect, so its caller is not told to
+                // repeat it.
                 retryable: !ran,
                 ..CallError::new(Reason::AuditUnavailable, message)
             }),

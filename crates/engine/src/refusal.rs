@@ -110,6 +110,7 @@ pub(crate) struct Unrecorded;
 
 impl Notes for Unrecorded {
     fn gate<T>(&mut self, _gate: Gate, said: GateResult<T>) -> Result<T, CallRefusal> {
+        // Lists walk the gates for every tool. A record of each refusal would be noise.
         said.map(|passed| passed.value)
     }
 }
@@ -159,6 +160,7 @@ impl CallRefusal {
 
     /// With what went before, for the operator.
     pub(crate) fn after(self, before: &str) -> CallRefusal {
+        // The newer refusal first: it is what ended the call.
         let note = format!("{}; {before}", self.why());
         self.noted(note)
     }

@@ -14,7 +14,7 @@ use model::govern::consent::Granted;
 use model::govern::tool_policy::ToolPolicy;
 use model::govern::trust::{Strategy, TrustState};
 use model::record::audit::Act;
-use store::{Store, ToolFolder};
+use store::{Store, StoreError, SyncedFiles, ToolFolder};
 
 use crate::callers::CallerBook;
 use crate::catalog::Catalog;
@@ -29,7 +29,7 @@ mod build;
 mod names;
 
 pub(crate) use build::own_names;
-use build::{Known, ground, stands, take, take_servers};
+use build::{Known, effective_baseline, stands, take, take_servers};
 
 pub use crate::settings::read_config;
 pub use crate::snapshot::{ShadowSnapshot, Snapshot};
@@ -54,6 +54,8 @@ pub struct Registry {
 struct Latest {
     snapshot: Arc<Snapshot>,
     standing_version: u64,
+    /// The revision of the files that nodes share.
+    files_revision: u64,
     /// What callers earned when the snapshot was taken.
     earned: Arc<BTreeMap<String, TrustState>>,
     known: Known,
@@ -83,12 +85,17 @@ impl Registry {
         // Asked before reading: what changes while we read is read again.
         let _ = folder.changed();
         let standing_version = store.publications().version()?;
+        let files_revision = match store.shared_files() {
+            None => 0,
+            Some(files) => say_synced(&alarm, &files.sync()?),
+        };
         let settings = Arc::new(settings::read(home)?);
         names::check_preset(home, &settings, &catalog)?;
         let earned = callers.earned()?;
         let mut known = Known::default();
-        let ground = (&settings, &*earned, &policy);
-        let mut snapshot = take(&folder, store, &catalog, ground, &mut known)?;
+        let inputs = (&settings, &*earned, &policy);
+        // Names in the settings can be checked only against the tools there are.
+        let mut snapshot = take(&folder, store, &catalog, inputs, &mut known)?;
         let gone = names::check(home, store, &settings, &snapshot, &catalog)?;
         let settings = names::tried(home, settings, &snapshot, &catalog);
         snapshot.try_settings(&settings);
@@ -103,6 +110,7 @@ impl Registry {
             latest: Mutex::new(Latest {
                 snapshot: Arc::new(snapshot),
                 standing_version,
+                files_revision,
                 earned,
                 known,
                 refused: None,
@@ -152,11 +160,20 @@ impl Registry {
     /// Everything as it would be if other settings were in force.
     pub fn under(&self, settings: &Arc<Settings>) -> Result<Snapshot, EngineError> {
         let latest = lock(&self.latest);
+        // A copy: other settings judge files otherwise, and must not replace what is
+        // known.
         let mut known = latest.known.clone();
         let earned = Arc::clone(&latest.earned);
+        // Reading a folder takes long, and calls do not wait for a preview.
         drop(latest);
-        let ground = (settings, &*earned, &self.policy);
-        take(&self.folder, &self.store, &self.catalog, ground, &mut known)
+        let inputs = (settings, &*earned, &self.policy);
+        take(&self.folder, &self.store, &self.catalog, inputs, &mut known)
+    }
+
+    /// What held at the last look, at no cost. It may be one change behind, so it
+    /// serves to describe and never to decide.
+    pub fn latest(&self) -> Arc<Snapshot> {
+        Arc::clone(&lock(&self.latest).snapshot)
     }
 
     /// What holds now. Whatever a person changed before this was asked is in it.
@@ -167,14 +184,23 @@ impl Registry {
         // One read of inotify tells whether a file changed since. That is why no thread
         // watches, and why an edit holds from the next call on.
         let news = self.folder.news();
-        let is_other = news.files || self.has_earned_news(&latest) || self.has_other_keys(&latest);
+        let version = self
+            .store
+            .is_shared()
+            .then(|| self.store.publications().version());
+        let synced = self.sync_files(&mut latest, news.files);
+        let is_other = news.files
+            || !matches!(synced, Ok(false))
+            || self.has_earned_news(&latest)
+            || self.has_other_keys(&latest);
         let is_settled = latest.standing_version != u64::MAX && !latest.is_owing;
         // Changes of other nodes are in no file of this home.
         let is_covered = news.covers_publications && !self.store.is_shared();
         if !is_other && !news.publications && is_covered && is_settled {
             return Arc::clone(&latest.snapshot);
         }
-        let version = self.store.publications().version();
+        // Read before the tables: a change in between is seen at the next call.
+        let version = version.unwrap_or_else(|| self.store.publications().version());
         let same = matches!(&version, Ok(version) if *version == latest.standing_version);
         if !is_other && same && !latest.is_owing {
             return Arc::clone(&latest.snapshot);
@@ -182,10 +208,12 @@ impl Registry {
         // Publishing is the most frequent change, and reads no file.
         // Another node may have published what no file here holds.
         let is_own = !is_other && is_settled && !self.store.is_shared();
+        // A candidate has tools of its own, which `stood_again` does not look at.
         let only_standing = is_own && latest.snapshot.shadow.is_none();
-        let taken = match only_standing {
-            true => self.stood_again(&latest.snapshot),
-            false => self.again(&mut latest),
+        let taken = match (synced, only_standing) {
+            (Err(fault), _) => Err(fault.into()),
+            (Ok(_), true) => self.stood_again(&latest.snapshot),
+            (Ok(_), false) => self.again(&mut latest),
         };
         match taken {
             Ok(snapshot) => {
@@ -205,6 +233,23 @@ impl Registry {
         Arc::clone(&latest.snapshot)
     }
 
+    /// Brings the files of this home and those of other nodes together, if either changed.
+    /// Returns whether any was written here.
+    fn sync_files(&self, latest: &mut Latest, is_changed_here: bool) -> Result<bool, StoreError> {
+        let Some(files) = self.store.shared_files() else {
+            return Ok(false);
+        };
+        // As new as the version of the publications, which was asked for before.
+        if !is_changed_here && latest.files_revision == files.known_revision() {
+            return Ok(false);
+        }
+        // Should it fail, the next call tries again.
+        latest.files_revision = u64::MAX;
+        let synced = files.sync()?;
+        latest.files_revision = say_synced(&self.alarm, &synced);
+        Ok(!synced.received.is_empty())
+    }
+
     /// Whether the level of any caller changed. If that cannot be read, the snapshot is
     /// rebuilt, which fails and leaves no tools.
     fn has_earned_news(&self, latest: &Latest) -> bool {
@@ -215,17 +260,19 @@ impl Registry {
         !matches!(&earned, Ok(earned) if Arc::ptr_eq(earned, &latest.earned))
     }
 
-    /// The same tools where something was tested, published or taken back. No file
+    /// The same tools where something was tested, published or unpublished. No file
     /// is looked at: of ten thousand, that would take longer than a test.
     fn stood_again(&self, before: &Snapshot) -> Result<Snapshot, EngineError> {
         let standing = self.store.publications().all()?;
         let mut snapshot = before.clone();
+        // The search index is made for a serial, and this is another snapshot.
         snapshot.serial = next_serial();
         for (name, tool) in &mut snapshot.own {
             tool.state = stands(&tool.usable, &standing);
             tool.granted = Granted::Only(standing.grants.of(name, ""));
         }
         snapshot.grants = Arc::new(standing.grants);
+        // Cloned first: `take_servers` changes the snapshot that it is read from.
         let servers = Arc::clone(&snapshot.servers);
         take_servers(&mut snapshot, &standing.servers, Some(&servers));
         Ok(snapshot)
@@ -241,6 +288,8 @@ impl Registry {
                     }
                     Some(_) => format!("no settings are in force, so no call runs: {why}"),
                 });
+                // While something is owed every call tries again. The audit gets one
+                // notice for each reason.
                 if latest.refused.as_ref() != Some(&why) {
                     let notice = settings::notice(Act::SettingsRefused, &why);
                     loudly(&self.store, &self.alarm, notice.about(CONFIG_FILE));
@@ -266,16 +315,16 @@ impl Registry {
         latest: &mut Latest,
     ) -> Result<Snapshot, EngineError> {
         let earned = Arc::clone(&latest.earned);
-        let ground = (settings, &*earned, &self.policy);
+        let inputs = (settings, &*earned, &self.policy);
         let known = &mut latest.known;
-        take(&self.folder, &self.store, &self.catalog, ground, known)
+        take(&self.folder, &self.store, &self.catalog, inputs, known)
     }
 
     /// The settings as they are now, if they can be used and were written down.
     fn newest(&self, latest: &mut Latest) -> Result<Arc<Settings>, String> {
         let read = settings::read(&self.home).and_then(|settings| {
             names::check_preset(&self.home, &settings, &self.catalog)?;
-            ground(&settings.config)?;
+            effective_baseline(&settings.config)?;
             Ok(settings)
         });
         let settings = Arc::new(read.map_err(|fault| causes(&fault))?);
@@ -301,6 +350,8 @@ impl Registry {
             .set(store_settings(&settings.config))
             .and_then(|()| settings::note(&self.store, &settings, latest.is_owing));
         if let Err(fault) = noted {
+            // Back to what is in force. It is owing from here on, so the next call tries
+            // again even if this fails.
             let _ = self.store.set(before);
             latest.is_owing = true;
             let why = causes(&fault);
@@ -316,9 +367,36 @@ impl Registry {
         Ok(settings)
     }
 
+    /// Shares a document that was changed here with other nodes, if there are any. If
+    /// another node changed it first, nothing of the change holds.
+    pub(crate) fn share(&self, stem: &str) -> Result<(), EngineError> {
+        let Some(files) = self.store.shared_files() else {
+            return Ok(());
+        };
+        let synced = files.sync()?;
+        say_synced(&self.alarm, &synced);
+        Ok(synced.check(&self.home, &format!("tools/{stem}.json"))?)
+    }
+
     /// The folder the documents are in.
     #[must_use]
     pub fn folder(&self) -> &ToolFolder {
         &self.folder
     }
+}
+
+/// Tells the operator what became of files that two nodes changed. Returns the revision.
+fn say_synced(alarm: &Alarm, synced: &SyncedFiles) -> u64 {
+    if !synced.overtaken.is_empty() {
+        let files = synced.overtaken.join("`, `");
+        alarm.raise(&format!(
+            "other nodes have another version of `{files}`, which holds; this node's is in `trash`"
+        ));
+    }
+    if let Some(why) = &synced.unfit {
+        alarm.raise(&format!(
+            "the settings and rules of this node are not shared: {why}"
+        ));
+    }
+    synced.revision
 }

@@ -119,6 +119,7 @@ impl Engine {
             let Some(last) = page.last() else {
                 return Ok(found);
             };
+            // Page by page: a log may have millions of records.
             filter.before = Some(last.sequence);
             for entry in &page {
                 found.calls += 1;
@@ -243,6 +244,8 @@ fn arguments(entry: &AuditEntry, closing: &Closing) -> Result<Value, Missing> {
         digest.is_ok_and(|digest| digest == entry.opening.arguments_digest)
     };
     match &closing.arguments {
+        // The caller itself may have written what looks like a mask. Then the digest is
+        // the same.
         Some(kept) if !has_mask(kept) || is_same(kept) => Ok(kept.clone()),
         Some(_) => Err(Missing::Masked),
         None => {

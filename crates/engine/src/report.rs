@@ -63,6 +63,13 @@ pub struct CallStep {
     pub end_us: u64,
 }
 
+impl CallStep {
+    /// Microseconds from its beginning to its end.
+    pub(crate) fn took_us(&self) -> u64 {
+        self.end_us.saturating_sub(self.begin_us)
+    }
+}
+
 /// What a step is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepWithin {

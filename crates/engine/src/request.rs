@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::limit;
 use crate::question::Approver;
 use crate::refusal::{CallRefusal, Gate};
+use crate::waiting_script::RunningScript;
 
 /// The name a caller is remembered by, as the audit has it.
 pub(crate) fn shown(caller: &Caller) -> String {
@@ -66,6 +67,8 @@ pub struct CallRequest {
     pub place: Option<PathBuf>,
     /// A folder whose files a Local Pass starts with, as a copy.
     pub files: Option<PathBuf>,
+    /// The script that makes it.
+    pub script: Option<Arc<RunningScript>>,
     /// Why its door cannot make it, if it cannot. The attempt is written down like any
     /// other, and nothing runs.
     pub refused: Option<Refused>,
@@ -173,6 +176,7 @@ impl CallRequest {
             begins: None,
             place: None,
             files: None,
+            script: None,
             refused: None,
         }
     }
@@ -182,6 +186,7 @@ impl CallRequest {
     pub(crate) fn child(&self, tool: &str, arguments: Value) -> CallRequest {
         let caller = self.caller.clone();
         CallRequest {
+            // A child token: a script may cancel one of its calls without ending itself.
             cancel: self.cancel.child_token(),
             session: self.session.clone(),
             approver: self.approver.clone(),

@@ -80,8 +80,11 @@ pub(crate) fn prepare(
     let document = &usable.document;
     let names = document.params.iter().map(|param| &param.name);
     let variable_names = document.static_variables.iter().map(|known| &known.name);
+    // Also those without a value: code that looks at an optional param reads `undefined`
+    // and does not fail.
     let declared = names.chain(variable_names).cloned().collect();
     let limits = JobLimits::for_policy(policy);
+    // What the host does for a run ends with the run's own time.
     let deadline = Instant::now() + Duration::from_millis(u64::from(limits.wall_ms_max));
     let grant = Grant::from_policy(policy);
     let powers = Powers::from_grant(&grant, settings, masker, deadline)?;
@@ -101,6 +104,7 @@ pub(crate) fn prepare(
 /// Params and static variables as the script sees them; a static variable wins.
 fn globals(arguments: Arguments, variables: Variables) -> Map<String, Value> {
     let mut globals = arguments.into_values();
+    // Attack: an argument must not replace the operator's value of the same name.
     for (name, text) in variables.values {
         globals.insert(name, Value::String(text));
     }
@@ -120,7 +124,7 @@ impl RunResult {
         }
     }
 
-    /// A gate refused the call, or its body came to nothing.
+    /// A gate refused the call, or its body failed.
     pub(crate) fn refused(refusal: CallRefusal) -> RunResult {
         RunResult {
             status: refusal.status,
@@ -187,6 +191,8 @@ fn ended(
     match ended {
         Ended::Value(json) => match serde_json::from_str(&json) {
             Ok(value) => (Status::Done, Some(value), None),
+            // The guest serializes its result. Other text comes from a guest that was
+            // taken over.
             Err(_) => broken("the result is not JSON"),
         },
         Ended::Undefined => (Status::Done, None, None),

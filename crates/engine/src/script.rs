@@ -50,6 +50,7 @@ use crate::engine::Engine;
 use crate::refusal::CallRefusal;
 use crate::request::CallRequest;
 use crate::run::RunResult;
+use crate::waiting_script::RunningScript;
 use crate::work::Work;
 
 pub(crate) use self::stored_journal::note_begun;
@@ -92,6 +93,14 @@ impl Engine {
     }
 }
 
+/// Removes the text that was written down for a person.
+async fn forget_script(work: &Work<'_>, running: Arc<RunningScript>) {
+    if running.is_written() {
+        // One that stays is removed when it is too old for any question.
+        let _ = with_store(work.engine, move |store| running.forget(store)).await;
+    }
+}
+
 /// Runs a script.
 pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, CallRefusal> {
     let given = check_arguments(&work.arguments)?;
@@ -102,8 +111,10 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, CallRefusal> {
     }
     let prepared = match prepare(&work, &given.script, &limits) {
         Ok(prepared) => prepared,
+        // The guard's findings are the answer of `execute`, not a refusal of the call.
         Err(refused) => return Ok(*refused),
     };
+    // After the guard: a script that is refused takes no turn.
     let _turn = take_turn(work.engine).await?;
     let pool = work.engine.pool_for_call().await?;
     // The journal is taken last: a call that is refused before has lost nothing.
@@ -119,8 +130,11 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, CallRefusal> {
     let bounds = (limits.tool_calls_max, job.limits.payload_bytes_max);
     let journal = (journal, stored.as_ref());
     let allowed = given.allowed.as_deref();
-    let host = ScriptHost::new(&work, allowed, bounds, &clock, journal);
+    let running = Arc::new(running_script(&work, &given.script, &prepared));
+    let host = ScriptHost::new(&work, allowed, bounds, &clock, journal, &running);
     let calls = host.calls();
+    // Biased: a script that has ended keeps its result even if its time ran out in the
+    // same poll.
     let end = tokio::select! {
         biased;
         ended = pool.run(&work.request.caller.name, job, &host) => RunEnd::Ended(ended),
@@ -149,6 +163,8 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, CallRefusal> {
             let result = report::too_many_calls(&limits);
             Ok(report::with_logs(result, &calls.take_console()))
         }
+        // Its journal is removed below: it is of no use to a script that takes another
+        // path.
         RunEnd::Halted(Halt::Diverged { tool }) => Err(diverged(&tool)),
         RunEnd::Halted(Halt::NotJournaled { tool, ran, why }) => {
             return Err(not_journaled(&tool, ran, &why));
@@ -158,6 +174,7 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, CallRefusal> {
             return Err(stop_for_approval(&work, key, journal, &tool, &message).await);
         }
     };
+    forget_script(&work, running).await;
     if let Some(stored) = stored {
         stored.end().await?;
     }
@@ -173,6 +190,7 @@ fn check_arguments(arguments: &Map<String, Value>) -> Result<ScriptArguments, Ca
     let script = arguments.get("script").and_then(Value::as_str);
     let script = script.unwrap_or_default();
     let most = limits::SCRIPT_CHARS_MAX;
+    // Bytes first: they are counted already, and no text has more characters than bytes.
     if script.len() > most && script.chars().count() > most {
         return wrong(format!(
             "the argument `script` has more than {most} characters"
@@ -209,6 +227,7 @@ fn pattern(name: &Value) -> Option<NamePattern> {
 fn preset(work: &Work<'_>) -> ScriptPreset {
     let chosen = work.request.preset;
     let is_owner = work.request.caller.kind == CallerKind::Owner;
+    // Looser limits are the operator's to give, not a caller's to take.
     let chosen = chosen.filter(|_| is_owner);
     chosen.unwrap_or(work.now.config.codecall.preset)
 }
@@ -241,6 +260,12 @@ fn prepare(
         })
 }
 
+/// The script, for a person who is asked about one of its calls.
+fn running_script(work: &Work<'_>, script: &str, prepared: &Prepared) -> RunningScript {
+    let target = |name: &str| work.now.script_target(name);
+    RunningScript::new(work.call_id, script, &prepared.calls, target)
+}
+
 /// Opens the journal: a new one, or the stored one of a script that stopped for a person.
 async fn open_journal<'a>(
     work: &Work<'a>,
@@ -268,6 +293,7 @@ async fn open_journal<'a>(
         .as_mut()
         .and_then(|journal| journal.extend(&taken.steps));
     let (Some(mut journal), Some(begun)) = (journal, begun) else {
+        // It would stand in the way of every later call with these arguments.
         stored.end().await?;
         return Err(unreadable());
     };
@@ -323,6 +349,7 @@ fn job(
         declared: Vec::new(),
         powers: vec!["guard".to_owned(), "script".to_owned()],
         limits: limits.sandbox(people_ms_max),
+        // From the journal: a script that goes on must take the same path as before.
         seed: start.seed,
         now_ms: start.now_ms,
     }

@@ -75,6 +75,8 @@ impl SearchIndex {
     }
 
     fn up_to_date(&self, now: &Snapshot) -> RwLockReadGuard<'_, Indexed> {
+        // A poisoned lock is taken all the same: `serial` says whether the index is
+        // whole.
         let latest = self.latest.read().unwrap_or_else(PoisonError::into_inner);
         if latest.serial == now.serial {
             return latest;
@@ -122,6 +124,7 @@ impl Indexed {
         if let Some((_, view)) = views().iter().find(|(known, _)| known == caller) {
             return Arc::clone(view);
         }
+        // As a script of this caller would call it.
         let mut asked = request.child("", Value::Null);
         let view = self.index.view(|name| {
             asked.target = CallTarget::Name(name.to_owned());

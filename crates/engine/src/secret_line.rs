@@ -1,5 +1,5 @@
-//! New lines of `secrets.env`. Old lines stay, and new ones read back as they is, or it
-//! is not added.
+//! New lines of `secrets.env`. Old lines stay. A new line reads back as exactly its value,
+//! or it is not added.
 
 use model::Environment;
 

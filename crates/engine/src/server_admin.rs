@@ -347,6 +347,8 @@ impl<'a> ServerAdmin<'a> {
             .notice_of(Act::ServerAccepted, &message)
             .about(name)
             .detail("digest", digest);
+        // Saved only if the record is still the one above: a list that came meanwhile was
+        // not reviewed.
         let saved = self.save(name, &record, &pinned.to_json(), true, notice)?;
         match saved {
             true => Ok(count),

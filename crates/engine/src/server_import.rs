@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use host::secrets::Secrets;
 
-use crate::client_import::{ClientEntry, ImportGround, ImportPlan, ImportedServer};
+use crate::client_import::{ClientEntry, ImportContext, ImportPlan, ImportedServer};
 use crate::engine::{Engine, SECRETS_FILE};
 use crate::error::EngineError;
 use crate::life::revision;
@@ -40,12 +40,12 @@ impl Engine {
     pub fn plan_import(&self, entries: &[ClientEntry]) -> Result<ImportPlan, SecretFault> {
         let secrets = Secrets::open(self.home().join(SECRETS_FILE)).read()?;
         let now = self.registry().current();
-        let ground = ImportGround {
+        let context = ImportContext {
             config: &now.config,
             secrets: &secrets,
             environment: self.own_environment(),
         };
-        Ok(ImportPlan::new(entries, &ground))
+        Ok(ImportPlan::new(entries, &context))
     }
 }
 

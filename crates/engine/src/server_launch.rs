@@ -98,6 +98,7 @@ impl ServerLaunch {
             .iter()
             .any(|found| found.code == FindingCode::Shell);
         if let Some(url) = &self.url {
+            // A query often holds a key.
             let end = url.find(['?', '#']).unwrap_or(url.len());
             let shown = match is_secret("url") {
                 true => host(url),

@@ -1,11 +1,9 @@
-//! Changes of `[[server]]` and `[exposure]` in ringfence.toml. The rest of the file stays as it is,
+//! Changes of `[[server]]` in ringfence.toml. The rest of the file stays as it is,
 //! comments included, and what would not load is not saved.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use model::config::Config;
-use model::govern::exposure::Exposure;
 use store::settings::CONFIG_FILE;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, value};
 
@@ -154,53 +152,6 @@ pub fn without(text: &str, name: &str) -> Result<Option<String>, EngineError> {
         root.remove(KEY);
     }
     checked(document.to_string()).map(Some)
-}
-
-/// The settings with another exposure. The rest of the file stays as it is.
-pub fn with_exposure(text: &str, exposure: &Exposure) -> Result<String, EngineError> {
-    let mut document = parse(text)?;
-    let mut table = match document.as_table_mut().remove("exposure") {
-        Some(Item::Table(table)) => table,
-        Some(Item::Value(toml_edit::Value::InlineTable(inline))) => inline.into_table(),
-        Some(_) | None => Table::new(),
-    };
-    match &exposure.preset {
-        Some(preset) => table.insert("preset", value(preset)),
-        None => table.insert("preset", value("none")),
-    };
-    table.insert("auto", value(exposure.auto));
-    for (key, selection) in [
-        ("include", &exposure.include),
-        ("exclude", &exposure.exclude),
-    ] {
-        let mut lists = Table::new();
-        for (name, words) in [
-            ("names", &selection.names),
-            ("tags", &selection.tags),
-            ("categories", &selection.categories),
-        ] {
-            if !words.is_empty() {
-                lists.insert(name, value(words.iter().collect::<Array>()));
-            }
-        }
-        table.remove(key);
-        if !lists.is_empty() {
-            table.insert(key, Item::Table(lists));
-        }
-    }
-    // What stands in a file without a setting would come after the first one.
-    let head = match document.as_table().is_empty() {
-        true => std::mem::take(&mut document).to_string(),
-        false => String::new(),
-    };
-    let root = document.as_table_mut();
-    root.insert("exposure", Item::Table(table));
-    checked(format!("{head}{document}"))
-}
-
-/// The text of the settings.
-pub fn read(home: &Path) -> Result<String, EngineError> {
-    Ok(store::settings::read(home)?.unwrap_or_default())
 }
 
 fn parse(text: &str) -> Result<DocumentMut, EngineError> {

@@ -97,6 +97,7 @@ impl ServerAdmin<'_> {
         let server = Server::new(settings, Arc::clone(&review) as _);
         let started = server.start().await;
         let (status, log) = (server.status(), server.log());
+        // Stopped here, because its folder goes with this call.
         server.restart().await;
         drop(server);
         started.map_err(|fault| failed(fault, log.clone()))?;

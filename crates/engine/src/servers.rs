@@ -51,7 +51,7 @@ pub struct ServerTools {
 struct MadeFrom {
     servers: Vec<ServerConfig>,
     records: ServerRecords,
-    ground: Option<Baseline>,
+    baseline: Option<Baseline>,
 }
 
 /// One server: what was accepted of it and what it offers.
@@ -119,14 +119,14 @@ impl ServerTools {
     pub(crate) fn make(
         config: &Config,
         records: &ServerRecords,
-        ground: &Baseline,
+        baseline: &Baseline,
         before: Option<&Arc<ServerTools>>,
         own: &[&str],
     ) -> Arc<ServerTools> {
         let made_from = MadeFrom {
             servers: config.servers.clone(),
             records: records.clone(),
-            ground: Some(ground.clone()),
+            baseline: Some(baseline.clone()),
         };
         if let Some(before) = before.filter(|before| before.made_from == made_from) {
             return Arc::clone(before);
@@ -140,7 +140,7 @@ impl ServerTools {
             let record = records.get(&server.name).cloned().unwrap_or_default();
             let offered = judged.remove(&server.name).flatten();
             let view = view(&Arc::new(server.clone()), record, offered);
-            for tool in tools(&view, ground) {
+            for tool in tools(&view, baseline) {
                 let name = &tool.usable.document.name;
                 // A document or a tool of ours keeps its name; servers' names begin with
                 // the server's, so this is a document that was named like one.
@@ -294,7 +294,7 @@ pub(crate) fn pinned(record: &ServerRecord) -> Result<PinnedServer, String> {
         .map_err(|error| format!("what was accepted of it cannot be read: {error}"))
 }
 
-fn tools(view: &ServerView, ground: &Baseline) -> Vec<Tool> {
+fn tools(view: &ServerView, baseline: &Baseline) -> Vec<Tool> {
     let Ok(served) = &view.served else {
         return Vec::new();
     };
@@ -302,7 +302,7 @@ fn tools(view: &ServerView, ground: &Baseline) -> Vec<Tool> {
         ServedState::Callable {
             definition, digest, ..
         } if is_offered(&view.config, &item.key) => {
-            tool(view, &item.key, definition, digest, ground)
+            tool(view, &item.key, definition, digest, baseline)
         }
         _ => None,
     });
@@ -324,7 +324,7 @@ fn tool(
     key: &ItemKey,
     item: &Definition,
     digest: &str,
-    ground: &Baseline,
+    baseline: &Baseline,
 ) -> Option<Tool> {
     let config = &view.config;
     let name = view.name_of(key)?;
@@ -332,7 +332,13 @@ fn tool(
     let text = document_text(config, name, &definition, digest);
     let document = document::parse(&text).items.pop()?;
     let none = Environment::empty();
-    let assessed = assessment::assess(document, &Lines::new(&text), ground, &none, Source::Server);
+    let assessed = assessment::assess(
+        document,
+        &Lines::new(&text),
+        baseline,
+        &none,
+        Source::Server,
+    );
     let mut usable = assessed.usable?;
     let asked = usable.facts.risk;
     usable.facts.risk = judge::rate(config, (key, &definition), &view.findings, asked);
@@ -403,6 +409,8 @@ fn overrides(config: &ServerConfig, definition: &ToolDefinition) -> Value {
     match &config.transport {
         ServerTransport::Command(command) => {
             match (&command.network, command.sandbox) {
+                // Without a jail nothing holds the process to its hosts, whatever the
+                // settings name.
                 (ServerNetwork::Open, _) | (_, ServerSandbox::None) => {
                     put("networkMode", "open".into());
                 }

@@ -103,6 +103,8 @@ impl Stopwatch {
     /// How long to sleep until `left` may have passed, at least `look`.
     pub(crate) fn pause(&self, left: Duration, look: Duration) -> Duration {
         match self.is_system {
+            // The system's time does not jump, so nothing is spent before `left` has
+            // passed.
             true => left.max(look),
             false => look,
         }

@@ -87,6 +87,7 @@ impl Settings {
         let refuse =
             |faults: Vec<ConfigFault>| EngineError::Settings(shown(&path.display(), &faults));
         let mut config = self.config.candidate(text).map_err(refuse)?;
+        // A candidate tries no candidate of its own.
         config.shadow = None;
         let mut rules = Vec::new();
         if !Config::is_only_rules(text) {
@@ -160,7 +161,7 @@ fn shadow(home: &Path, settings: &Settings) -> Option<Candidate> {
         Err(fault) => Err(fault.into()),
     };
     Some(match read {
-        Ok(settings) => match settings.config.ground() {
+        Ok(settings) => match settings.config.effective_baseline() {
             Ok(_) => Candidate::Good {
                 file,
                 settings: Arc::new(settings),

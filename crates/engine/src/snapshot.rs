@@ -35,7 +35,7 @@ pub struct Snapshot {
     /// What would hold if the candidate beside the live rules were in force.
     pub shadow: Option<Arc<ShadowSnapshot>>,
     /// What every tool stands on.
-    pub ground: Baseline,
+    pub baseline: Baseline,
     pub(crate) own: BTreeMap<String, Tool>,
     pub(crate) bundled: Bundled,
     pub(crate) natives: Natives,
@@ -64,6 +64,8 @@ impl Snapshot {
     /// A tool by its name.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Tool> {
+        // The order decides nothing: `registry::build` sets aside what claims a name that
+        // is taken.
         let own = self.own.get(name);
         own.or_else(|| self.bundled.get(name))
             .or_else(|| self.natives.get(name))
@@ -238,11 +240,11 @@ impl Snapshot {
             config: self.config.clone(),
             settings: Arc::clone(&self.settings),
             shadow: None,
-            ground: self.ground.clone(),
+            baseline: self.baseline.clone(),
             own: BTreeMap::new(),
-            bundled: Bundled::new(&Arc::new(Catalog::empty()), &self.ground),
-            natives: Natives::none(&self.ground),
-            toolbox: Toolbox::none(&self.ground),
+            bundled: Bundled::new(&Arc::new(Catalog::empty()), &self.baseline),
+            natives: Natives::none(&self.baseline),
+            toolbox: Toolbox::none(&self.baseline),
             servers: Arc::default(),
             grants: Arc::default(),
             set_aside: Vec::new(),
@@ -272,5 +274,6 @@ impl Snapshot {
 
 pub(crate) fn next_serial() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
+    // Relaxed: numbers must differ, and need no order.
     NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -36,10 +36,13 @@ pub(crate) async fn stage(
     };
     let own = scratch.path().to_path_buf();
     settings.workspace = own.clone();
+    // The folder is this call's alone, so there are no callers to keep apart in it.
     settings.sub_workspace = None;
     if let Some(home) = &mut settings.home {
+        // It lies in the home, which tools see nothing of but its workspaces.
         home.workspaces.push(own.clone());
     }
+    // Nothing is copied for a tool without file access: a copy may take seconds.
     if !policy.file_read && !policy.file_write {
         return Ok(settings);
     }
@@ -56,6 +59,7 @@ pub(crate) async fn stage(
     let Some(from) = from else {
         return Ok(settings);
     };
+    // Only where the document names a folder. Others find the copy as their workspace.
     settings.stand_in = base.map(|_| own.clone());
     copy(from, own).await?;
     Ok(settings)
@@ -65,6 +69,7 @@ pub(crate) async fn stage(
 /// meant to.
 fn check_files(files: &Path, settings: &PowerSettings) -> Result<PathBuf, CallRefusal> {
     let mut home = settings.home.clone();
+    // Does not follow links: a link beside the documents could lead anywhere.
     let is_folder = std::fs::symlink_metadata(files).is_ok_and(|about| about.is_dir());
     if let Some(home) = &mut home
         && is_folder
@@ -77,6 +82,7 @@ fn check_files(files: &Path, settings: &PowerSettings) -> Result<PathBuf, CallRe
 }
 
 async fn copy(from: PathBuf, to: PathBuf) -> Result<(), CallRefusal> {
+    // A blocking thread cannot be cancelled, so the copy looks at the time itself.
     let deadline = Instant::now() + COPY_TIME_MAX;
     let copy = tokio::task::spawn_blocking(move || copy_tree(&from, &to, deadline));
     match copy.await {
@@ -140,6 +146,7 @@ pub(crate) fn excuse_unreached(
     else {
         return result;
     };
+    // Only failures that a missing reply can cause. A broken limit stays one.
     let may_follow = matches!(error.reason, Reason::ToolThrew | Reason::SandboxWall);
     if may_follow {
         let host = text::elided(&host, 100);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use model::config::JailConfig;
+use model::config::{JailConfig, ServerTransport};
 use model::document::Document;
 use model::document::environment::Environment;
 use model::document::finding::Finding;
@@ -93,8 +93,13 @@ impl ToolBody {
     /// Whether it runs in the sandbox, or in a jail that the operator counts as whole.
     pub(crate) fn is_contained(&self, jail: JailConfig) -> bool {
         match self {
-            ToolBody::Code | ToolBody::Native(_) | ToolBody::Server(_) => true,
+            ToolBody::Code | ToolBody::Native(_) => true,
             ToolBody::Toolbox(_) => JailStanding::of_machine().is_contained(jail),
+            ToolBody::Server(tool) => match &tool.server.transport {
+                ServerTransport::Command(_) => JailStanding::of_machine().is_contained(jail),
+                // It runs on another machine, or for another user of this one.
+                ServerTransport::Url(_) => true,
+            },
         }
     }
 

@@ -287,6 +287,17 @@ impl ToolboxTool {
         }
     }
 
+    /// The kind of connection whose credentials a call may use, and must mask. The hosts of
+    /// git come from the settings of the toolbox, not from its connections.
+    pub(crate) fn credentials(self) -> Option<ConnectionKind> {
+        match self {
+            ToolboxTool::GitClone | ToolboxTool::GitFetch | ToolboxTool::GitPush => {
+                Some(ConnectionKind::Git)
+            }
+            other => other.connections(),
+        }
+    }
+
     /// Adds to the risk of its policy: the programs it runs, and what their fence lacks.
     pub(crate) fn raise(self, standing: &JailStanding, settings: JailConfig, risk: &mut Risk) {
         let reach = self.reach();
@@ -298,6 +309,7 @@ impl ToolboxTool {
                 words: "programs: runs whatever its arguments say, in a jail".to_owned(),
             });
         }
+        // Only tools with a folder start a process, so only these need the fence.
         if reach.read {
             standing.raise(settings, risk);
         }

@@ -115,6 +115,7 @@ impl Schedule {
         } else {
             1
         };
+        // A caller that was never computed is due anyway and needs no entry.
         if let Some(last) = lock(&self.callers).get_mut(&shown(caller)) {
             last.calls = last.calls.saturating_add(calls);
         }
@@ -133,6 +134,7 @@ impl Schedule {
         }
         let _one = self.busy.lock().await;
         let now_ms = self.clock.now_ms();
+        // Again, now alone: the call before this one may have done it.
         if !self.is_due(&name, now_ms) {
             return Ok(Some("trust was recomputed".to_owned()));
         }
@@ -144,6 +146,7 @@ impl Schedule {
             Ok(Err(fault)) => return Err(causes(&fault)),
             Err(_) => return Err("the trust task panicked".to_owned()),
         };
+        // Only after success, so that a failure is tried again by the next call.
         self.mark_done(name, now_ms);
         let level = recomputed.state.all.level.word();
         Ok(Some(format!("trust was recomputed: {level}")))
@@ -170,6 +173,8 @@ impl Schedule {
         };
         let name = model::caller::folded(&name);
         let access = &config.access;
+        // Cloning a snapshot costs more than this comparison, and most callers have what
+        // they had.
         if access.earned.get(&name).or(access.unproven.as_ref()) == Some(&earned) {
             return Ok(Arc::clone(now));
         }
@@ -237,12 +242,15 @@ fn recompute(
         for notice in moves.iter().filter(|(is_up, _)| *is_up) {
             store.audit().notice(notice.1.clone())?;
         }
+        // Written only if the row is still `before`: another process may have computed,
+        // too.
         let kept = store.callers().keep_trust(shown, before, &after, now_ms)?;
         for (is_up, notice) in moves {
             match (&kept, is_up) {
                 (TrustSave::Yes, true) | (TrustSave::Changed | TrustSave::Full, false) => {}
                 (TrustSave::Yes, false) => drop(store.audit().notice(notice)?),
                 (TrustSave::Changed | TrustSave::Full, true) => {
+                    // The notice stands already, so another one takes it back.
                     store.audit().notice(notice.undone("it was not saved"))?;
                 }
             }
@@ -276,6 +284,7 @@ fn recompute(
         let about = (assessment.category.clone(), standing);
         recomputed.questions.push(about);
     }
+    // A yes that waited may have raised the level just now.
     if let Some(row) = store.callers().get(shown)?
         && let Some(state) = row.trust
     {
@@ -417,7 +426,10 @@ impl Step<'_> {
             id,
             tool: TOOL.to_owned(),
             caller: self.shown.to_owned(),
+            // Trust does not cover the owner, who sets the levels.
             caller_is_owner: false,
+            // The gravest level, so that a yes counts once and no wider scope can be
+            // chosen.
             level: Level::L5,
             reasons: lines.take(limits::APPROVAL_REASONS_MAX).collect(),
             why: "a person must approve the last step in trust".to_owned(),
@@ -440,6 +452,7 @@ fn patience_ms() -> i64 {
 
 /// Takes the step if a person agreed to it, else sees to it that one is asked.
 fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<PromotionStatus, StoreError> {
+    // Without a binding an answer could count for another step.
     let Some(binding) = step.binding() else {
         return Ok(PromotionStatus::Full);
     };
@@ -611,6 +624,7 @@ impl TrustAdmin<'_> {
         let is_raised =
             |(_, status): &(_, PromotionStatus)| matches!(status, PromotionStatus::Raised);
         let after = self.schedule.store.approvals().get(&question.id)?;
+        // By this very answer, not by another one about the same step.
         let is_used = after.is_some_and(|after| after.state == ApprovalState::Used);
         Ok(is_used && recomputed.questions.iter().any(is_raised))
     }

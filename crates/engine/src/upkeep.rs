@@ -61,6 +61,8 @@ impl Upkeep {
         };
         let room = match config.when_full {
             WhenFull::RemoveOldest if room.percent() >= limit::AUDIT_REMOVE_FROM_PERCENT => {
+                // Divided first: the product could overflow. Down to a lower mark, so
+                // that not every call removes a little.
                 let bytes = room.bytes_max / 100 * limit::AUDIT_REMOVE_TO_PERCENT;
                 self.remove(&Retention {
                     older_than_ms: None,

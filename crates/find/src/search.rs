@@ -297,6 +297,7 @@ impl Index {
     /// belong to other tools now.
     #[must_use]
     pub fn search(&self, view: &View, query: &str, count_max: usize, score_min: f64) -> Hits {
+        // Fails closed: places are used again, so an old view could show a hidden tool.
         if !view.is_of(self) {
             return Hits::default();
         }
@@ -350,6 +351,7 @@ impl Index {
         let query = query.trim();
         let joined = word::joined(query);
         let places = self.joined.get(&joined).map_or(&[][..], Vec::as_slice);
+        // Also for a name that is given: a hidden tool is not found by spelling it out.
         for &place in places.iter().filter(|place| view.sees(**place)) {
             let name = self.kept(place).map_or("", |kept| kept.name.as_str());
             let score = if name == query {
@@ -470,6 +472,8 @@ impl Words {
             postings.remove(at);
         }
         if postings.is_empty() {
+            // Forgotten with its last tool, so that an index of changing
+            // tools does not grow.
             self.numbers.remove(&word.text);
             *word = Word::default();
             self.free.push(number);
@@ -590,6 +594,7 @@ impl Tally {
             if *best == 0.0 {
                 self.touched.push(at);
             }
+            // The best form counts once: a word must not gain by being found twice.
             *best = best.max(says);
         }
     }

@@ -19,6 +19,7 @@ use crate::{rules, scan};
 #[must_use]
 pub fn check(source: &str, preset: &Preset) -> Report {
     let mut marks = Marks::default();
+    // A fatal scan keeps the text from the parser: its depth or its reading could hurt it.
     if !scan::scan(source, preset, &mut marks).is_fatal {
         in_arena(|arena| {
             let parsed = parse(arena, source, &mut marks);
@@ -81,6 +82,7 @@ fn in_arena<T>(judge: impl FnOnce(&Allocator) -> T) -> T {
     }
     let mut arena = KEPT.take().unwrap_or_default();
     let judged = judge(&arena);
+    // A hostile script must not leave its thread with a large arena.
     if arena.capacity() <= ARENA_KEPT_MAX {
         arena.reset();
         KEPT.set(Some(arena));
@@ -93,6 +95,8 @@ fn in_arena<T>(judge: impl FnOnce(&Allocator) -> T) -> T {
 fn parse<'a>(allocator: &'a Allocator, source: &'a str, marks: &mut Marks) -> ParserReturn<'a> {
     let options = ParseOptions {
         allow_return_outside_function: true,
+        // Parentheses would be nodes of their own, which every rule would
+        // have to look through.
         preserve_parens: false,
         enable_ident_hashes: false,
         parse_regular_expression: true,
@@ -103,6 +107,7 @@ fn parse<'a>(allocator: &'a Allocator, source: &'a str, marks: &mut Marks) -> Pa
         .parse();
     for diagnostic in &parsed.diagnostics {
         let offset = diagnostic.labels.first().map_or(0, |label| label.offset());
+        // A place of the parser's own is bounded too: the report counts columns from it.
         let at = usize::try_from(offset).unwrap_or(0).min(source.len());
         marks.error(IssueCode::ParseError, at, || {
             let message = model::text::elided(&diagnostic.message, 200);

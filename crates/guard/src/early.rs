@@ -2,7 +2,7 @@
 //! jumps without a target, reserved words as names, names declared twice, and words
 //! that only mean something inside a class.
 //!
-//! Found on the walk that settles names (`names`, so that a script is
+//! Found on the walk that settles names (`names`), so that a script is
 //! walked once. A script that passes must compile in the sandbox;
 //! `tests/it/compiles.rs` holds it to that with the engine itself.
 
@@ -51,6 +51,7 @@ impl<'a> Flow<'a> {
     pub(crate) fn label(&mut self, labelled: &'a LabeledStatement<'a>, marks: &mut Marks) {
         let (name, span) = (labelled.label.name.as_str(), labelled.label.span);
         reserved(name, span, marks);
+        // Looked up before it is pushed, or it would find itself.
         if self.labelled(name).is_some() {
             refuse(marks, span, || {
                 format!("the label `{name}` is inside a statement with the same label; rename one")
@@ -123,6 +124,8 @@ impl<'a> Flow<'a> {
     /// The constructs around, from inside out, up to the function.
     fn around(&self) -> impl Iterator<Item = &Frame<'a>> {
         let is_inside =
+            // Parameters end the search as well: a jump in a default value has
+            // no loop around it.
             |frame: &&Frame<'a>| !matches!(frame, Frame::Function | Frame::Arrow | Frame::Params);
         self.0.iter().rev().take_while(is_inside)
     }

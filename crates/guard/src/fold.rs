@@ -10,7 +10,7 @@ mod call;
 
 use oxc_ast::ast::{
     ArrayExpressionElement, ArrowFunctionBody, BinaryOperator, Expression, FunctionBody,
-    ObjectExpression, ObjectPropertyKind, Statement, UnaryOperator,
+    ObjectExpression, ObjectPropertyKind, PropertyKind, Statement, UnaryOperator,
 };
 
 use crate::names::Names;
@@ -121,6 +121,7 @@ impl<'n, 'a> Fold<'n, 'a> {
                     self.gather(last, found);
                 }
             }
+            // Whatever the operator: the right side is at least one of the values.
             Expression::AssignmentExpression(assignment) => self.gather(&assignment.right, found),
             other => found.extend(self.constant(other).map(|constant| constant.text())),
         }
@@ -128,6 +129,8 @@ impl<'n, 'a> Fold<'n, 'a> {
 
     /// The value of the expression.
     pub(crate) fn constant(&mut self, expression: &Expression<'a>) -> Option<Constant> {
+        // One budget for the whole question, so that names which lead to each
+        // other cannot loop.
         self.nodes_left = self.nodes_left.checked_sub(1)?;
         let constant = match expression {
             Expression::StringLiteral(text) => Constant::Text(text.value.to_string()),
@@ -145,6 +148,8 @@ impl<'n, 'a> Fold<'n, 'a> {
                 Constant::Text(text)
             }
             Expression::Identifier(identifier) => match self.names.binding(identifier) {
+                // A name that is written again has no one value; the key guard
+                // sees it at run time.
                 Some(binding) if binding.writes == 0 => return self.constant(binding.init?),
                 Some(_) => return None,
                 None => match identifier.name.as_str() {
@@ -282,13 +287,17 @@ impl<'n, 'a> Fold<'n, 'a> {
     }
 }
 
+/// The value of a key. Of several with one name the last counts, as in JavaScript.
 fn property<'e, 'a>(object: &'e ObjectExpression<'a>, key: &str) -> Option<&'e Expression<'a>> {
     object
         .properties
         .iter()
+        .rev()
         .find_map(|property| match property {
+            // A setter gives no value.
             ObjectPropertyKind::ObjectProperty(property)
-                if property.key.is_specific_static_name(key) =>
+                if property.key.is_specific_static_name(key)
+                    && property.kind != PropertyKind::Set =>
             {
                 Some(&property.value)
             }

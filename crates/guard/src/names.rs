@@ -199,6 +199,8 @@ impl<'a> Walk<'_, 'a> {
         early::reserved(name, span, self.marks);
         let place = match kind {
             Kind::Var => {
+                // Kept beside the bindings: a `var` passes through blocks that
+                // may declare its name.
                 self.vars.push((name, span));
                 self.scopes.iter_mut().rev().find(|scope| scope.is_function)
             }
@@ -208,6 +210,8 @@ impl<'a> Walk<'_, 'a> {
             return;
         };
         let bindings = &mut self.names.bindings;
+        // Linear while there are few. A script that chooses many names gets a
+        // table, see `LOOK_MAX`.
         let known = (scope.declared.len() <= LOOK_MAX)
             .then(|| named(&scope.declared, bindings, name))
             .flatten();
@@ -217,6 +221,7 @@ impl<'a> Walk<'_, 'a> {
             if binding.kind.is_at_odds(kind) {
                 early::twice(name, span, self.marks);
             }
+            // A second declaration counts as a write: the name has no one value to follow.
             binding.writes += 1;
             return;
         }
@@ -268,6 +273,7 @@ impl<'a> Walk<'_, 'a> {
             name: identifier.name.as_str(),
             span: identifier.span,
             binding: None,
+            // Taken, so that only the target itself is a write and not what stands in it.
             is_write: std::mem::take(&mut self.is_write),
             is_typeof: self.typeof_at == start,
             is_shorthand: self.shorthand_at == start,
@@ -322,6 +328,7 @@ impl<'a> Walk<'_, 'a> {
     /// Settles the uses inside a scope that the scope declares, and says what it
     /// declares twice.
     fn settle(&mut self, scope: &Scope) {
+        // Those of inner functions are gone already, because a function truncates the list.
         let vars = self.vars.get(scope.vars_before..).unwrap_or(&[]);
         if scope.declared.is_empty() {
             return;
@@ -344,6 +351,7 @@ impl<'a> Walk<'_, 'a> {
                 early::twice(name, *span, marks);
             }
         }
+        // What stays open moves to the front: the scope around it settles the rest.
         let mut kept = scope.open_before;
         for place in scope.open_before..self.open.len() {
             let Some(index) = self.open.get(place).copied() else {
@@ -373,6 +381,7 @@ impl<'a> Walk<'_, 'a> {
     /// The block of a `catch` declares the name of its parameter again.
     fn caught_twice(&mut self, block: &Scope) {
         let caught = self.scopes.last().filter(|scope| scope.is_catch);
+        // The block of a function is another scope, where the name may be declared again.
         let Some(caught) = caught.filter(|_| !block.is_function) else {
             return;
         };
@@ -437,6 +446,7 @@ impl<'a> VisitJs<'a> for Walk<'_, 'a> {
         if let Some(scope) = self.scopes.pop() {
             self.settle(&scope);
             self.caught_twice(&scope);
+            // A `var` ends at its function; blocks inside it pass theirs on.
             if scope.is_function {
                 self.vars.truncate(scope.vars_before);
             }

@@ -18,11 +18,13 @@ pub(crate) enum Verdict {
 /// From this many rounds on a bounded repetition counts as unbounded.
 const ROUNDS_MAX: u32 = 10;
 
-/// Judges a pattern, written without its slashes.
-pub(crate) fn judge(pattern: &str) -> Verdict {
+/// Judges a pattern, written without its slashes. Attack: `/(a|A)+$/i`, whose alternatives
+/// differ only where letters are told apart.
+pub(crate) fn judge(pattern: &str, ignores_case: bool) -> Verdict {
     let mut reader = Reader {
         characters: pattern.chars().collect(),
         at: 0,
+        ignores_case,
         verdict: Verdict::Linear,
     };
     reader.run();
@@ -49,6 +51,8 @@ impl Set {
     }
 
     fn add(&mut self, from: char, to: char) {
+        // Only ASCII one by one. Everything beyond is one character, which errs on the side
+        // of refusing.
         for code in u32::from(from)..=u32::from(to).min(127) {
             self.ascii |= 1u128.checked_shl(code).unwrap_or(0);
         }
@@ -66,6 +70,20 @@ impl Set {
         Set {
             ascii: !self.ascii,
             others: true,
+        }
+    }
+
+    /// The same where large and small letters are one.
+    fn with_both_cases(self) -> Set {
+        const SMALL: u128 = ((1 << 26) - 1) << 97;
+        const LARGE: u128 = ((1 << 26) - 1) << 65;
+        let (small, large) = (self.ascii & SMALL, self.ascii & LARGE);
+        let ascii = self.ascii | small >> 32 | large << 32;
+        // The long s and the sign of Kelvin are the only letters beyond ASCII with one in it.
+        let has_others = ascii & Set::of('k').join(Set::of('s')).ascii != 0;
+        Set {
+            ascii,
+            others: self.others || has_others,
         }
     }
 
@@ -89,6 +107,7 @@ impl Set {
                 set.add(' ', ' ');
                 set.others = true;
             }
+            // Properties of Unicode may match anything, and so may their opposites.
             'p' => set = Set::ALL,
             _ => return None,
         }
@@ -126,10 +145,19 @@ struct Group {
 struct Reader {
     characters: Vec<char>,
     at: usize,
+    ignores_case: bool,
     verdict: Verdict,
 }
 
 impl Reader {
+    /// What a set stands for under the flags.
+    fn flagged(&self, set: Set) -> Set {
+        match self.ignores_case {
+            true => set.with_both_cases(),
+            false => set,
+        }
+    }
+
     fn peek(&self) -> Option<char> {
         self.characters.get(self.at).copied()
     }
@@ -171,7 +199,7 @@ impl Reader {
                     Some(set) => set,
                     None => continue,
                 },
-                plain => Set::of(plain),
+                plain => self.flagged(Set::of(plain)),
             };
             let (part, _) = self.parse_quantifier(part, part, false, None);
             group.current.push(part);
@@ -191,6 +219,15 @@ impl Reader {
         }
         self.at += 1;
         match self.next() {
+            // Flags of the group alone, such as `(?i:`. From here on they count for the whole
+            // rest, which errs on the side of refusing.
+            Some(mut flag) if flag.is_ascii_alphabetic() || flag == '-' => loop {
+                self.ignores_case |= flag == 'i';
+                match self.next() {
+                    Some(next) if next != ':' => flag = next,
+                    Some(_) | None => return false,
+                }
+            },
             Some('=' | '!') => true,
             Some('<') if matches!(self.peek(), Some('=' | '!')) => {
                 self.at += 1;
@@ -224,6 +261,7 @@ impl Reader {
         if goes_round {
             self.check_repetition(&group);
         }
+        // Looks around without using up text. What repeats in it was judged by itself.
         if group.is_zero_width {
             return Part {
                 set: Set::default(),
@@ -270,9 +308,11 @@ impl Reader {
             match (open, part.repeats) {
                 (Some(before), Some(inner)) if before.meets(part.first) => {
                     self.verdict = self.verdict.max(Verdict::Polynomial);
+                    // Both together: a third neighbour may meet either of them.
                     open = Some(before.join(inner));
                 }
                 (_, Some(inner)) => open = Some(inner),
+                // A part that must be there and shares no character keeps the two apart.
                 (Some(before), None) if !part.is_nullable && !part.set.meets(before) => open = None,
                 (_, None) => {}
             }
@@ -341,8 +381,8 @@ impl Reader {
             is_open = most.is_none();
         }
         if least.is_none() || self.peek() != Some('}') {
+            // The brace is plain text, and read as the next part.
             self.at = start;
-            // Step over the brace, or it would be looked at endlessly.
             return None;
         }
         self.at += 1;
@@ -396,6 +436,8 @@ impl Reader {
                 set.add(from, from);
             }
         }
+        // Before it is inverted: `/[^a]/i` is not `A` either.
+        let set = self.flagged(set);
         if is_inverted { set.invert() } else { set }
     }
 
@@ -405,8 +447,12 @@ impl Reader {
         match letter {
             'b' | 'B' => None,
             // A back reference can match anything.
+            // An escape by number is not read, and so may be any character.
             '1'..='9' | 'k' | 'x' | 'u' | 'c' => Some(Set::ALL),
-            letter => Some(Set::class(letter).unwrap_or_else(|| Set::of(control(letter)))),
+            letter => Some(match Set::class(letter) {
+                Some(class) => class,
+                None => self.flagged(Set::of(control(letter))),
+            }),
         }
     }
 }

@@ -32,6 +32,7 @@ impl Prepared {
     /// # Errors
     /// If the definitions hold a line break: the author's lines would move.
     pub fn with_prelude(mut self, prelude: &str) -> Result<Prepared, LineBreak> {
+        // Places in errors are by line, so no text of ours may add one.
         if prelude.contains(['\n', '\r', '\u{2028}', '\u{2029}']) {
             return Err(LineBreak);
         }
@@ -142,6 +143,8 @@ pub(crate) fn rewrite<'a>(
     }
     edits.names(names, preset);
     let mut edits = edits.0;
+    // Stable: of two edits at one place the outer one was noted first,
+    // and is written first.
     edits.sort_by_key(|edit| edit.at);
     write(source, &edits)
 }
@@ -168,6 +171,7 @@ impl Edits {
     fn turn(&mut self, body: &Statement<'_>) {
         let span = body.span();
         if matches!(body, Statement::BlockStatement(_)) {
+            // Inside the braces, so that a `continue` cannot pass over it.
             self.insert(span.start + 1, format!("{TURN}();"));
             return;
         }
@@ -180,6 +184,7 @@ impl Edits {
             key,
             Expression::NumericLiteral(_) | Expression::StringLiteral(_)
         );
+        // A literal was judged by the rules already.
         if is_plain {
             return;
         }

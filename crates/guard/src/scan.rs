@@ -303,6 +303,7 @@ impl<'s> Scanner<'s> {
         }
         let is_line_end = self.has_newline
             && matches!(
+                // Any other token expects something, so a line break ends nothing.
                 self.before,
                 Before::Value | Before::BraceClose | Before::Ender
             );
@@ -424,6 +425,7 @@ impl<'s> Scanner<'s> {
             return;
         };
         let closed = std::mem::replace(&mut self.level, outer);
+        // All that its content added goes with it, whatever ended it.
         self.depth -= closed.expression + closed.statement;
         if closed.opener != Opener::Template {
             self.nesting -= 1;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use host::fetch::Tls;
 use host::fetch::connect::TcpConnector;
 use host::fetch::resolve::SystemResolver;
-use host::sql::postgres::{self, PostgresNetwork, PostgresTarget, PostgresTask};
+use host::sql::postgres::{self, CheckedRoles, PostgresNetwork, PostgresTarget, PostgresTask};
 use host::sql::{SqlBounds, SqlMode};
 use postgres_lab::{PASSWORD, database_name, server};
 use serde_json::json;
@@ -39,7 +39,7 @@ fn main() {
         .build()
         .unwrap();
     let (mut bare, mut governed) = (Vec::new(), Vec::new());
-    // An ordinary role, because the check of the role is part of the price.
+    // An ordinary role, which is checked by the first statement and then every half minute.
     let role = database_name();
     runtime.block_on(async {
         let made = format!("CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'");
@@ -48,9 +48,10 @@ fn main() {
             .batch_execute(&made)
             .await
             .unwrap();
+        let roles = CheckedRoles::default();
         for _ in 0..ROUNDS {
             bare.push(timed(run_bare(&role)).await);
-            governed.push(timed(run_governed(&role)).await);
+            governed.push(timed(run_governed(&role, &roles)).await);
         }
     });
     let (bare, governed) = (median(bare), median(governed));
@@ -92,7 +93,7 @@ async fn run_bare(user: &str) -> usize {
     client.query(STATEMENT, &[]).await.unwrap().len()
 }
 
-async fn run_governed(user: &str) -> usize {
+async fn run_governed(user: &str, roles: &CheckedRoles) -> usize {
     let server = server();
     let target = PostgresTarget {
         host: url::Host::parse("127.0.0.1").unwrap(),
@@ -110,6 +111,7 @@ async fn run_governed(user: &str) -> usize {
         resolver: Arc::new(SystemResolver),
         connector: Arc::new(TcpConnector),
         private_hosts: Arc::new([]),
+        checked_roles: roles.clone(),
     };
     let task = PostgresTask {
         statement: STATEMENT,

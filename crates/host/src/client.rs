@@ -234,6 +234,8 @@ impl HttpClient {
         let admission = self.admit(target)?;
         let first_byte = request.first_byte.unwrap_or(limits.first_byte);
         let host = &target.host;
+        // Waiting for a turn is bounded too, or streams that stay open could hold up a
+        // request without end.
         let turn = Deadline::after(first_byte);
         let place = Arc::clone(&self.places).acquire_owned();
         let place = turn.wait(first_byte, "waiting for a turn with", host, place);
@@ -251,12 +253,16 @@ impl HttpClient {
             let (headers, body) = (headers(request), request.body.clone());
             let method = request.method.to_http();
             let message = message(target, &method, headers, body, connection.version())?;
+            // A new one for each attempt: an unused connection that was closed must not use
+            // up the time.
             let deadline = Deadline::after(first_byte);
             let sent = connection.send_or_return(message);
             let doing = "waiting for the reply of";
             match deadline.wait(first_byte, doing, host, sent).await? {
                 Ok(response) => return self.reply(target, response, connection, place),
                 // It was closed while unused, and nothing was sent.
+                // Only if nothing left this machine. A request that may have arrived is
+                // never sent twice.
                 Err(unsent) if unsent.was_unsent && !is_new => {}
                 Err(unsent) => return Err(broken(host, &unsent.error)),
             }
@@ -287,6 +293,7 @@ impl HttpClient {
         let doing = "connecting to";
         let connecting = deadline.wait(limits.connect, doing, &target.host, connecting);
         let connection = connecting.await??;
+        // Kept at once and not at the end of the reply: others share it meanwhile.
         if let Some(shared) = connection.share() {
             self.pool.give(target.origin(), shared);
         }
@@ -303,6 +310,8 @@ impl HttpClient {
         let (head, incoming) = response.into_parts();
         let host = target.host.clone();
         let coding = head.headers.get(header::CONTENT_ENCODING);
+        // Attack: decompression bombs. This client decodes nothing, so a
+        // coded body is refused.
         if coding.is_some_and(|coding| coding != "identity") {
             let what = format!("the body from {host} is coded, though it was asked not to be");
             return Err(HttpFault::failed("io", what));
@@ -334,6 +343,8 @@ impl HttpClient {
         if self.is_named_private(target) {
             return admit_private(reach, target);
         }
+        // Also for hosts of the owner: ports of other protocols are opened only by naming
+        // the host private.
         if PORTS_BLOCKED.contains(&target.port) {
             let rule = format!("port {} is not for the web: {}", target.port, target.host);
             return Err(HttpFault::denied("port-blocked", rule));

@@ -148,6 +148,8 @@ impl Turn {
             return Ok(());
         };
         ticket.check()?;
+        // By the wall clock: asking for processor time is a system call, and
+        // this is asked often.
         let began = *lock(&ticket.began);
         if began.at.elapsed() < TURN_MAX {
             return Ok(());
@@ -161,6 +163,7 @@ impl Turn {
 
 impl Ticket {
     fn check(&self) -> Result<(), Stopped> {
+        // The deadline too: no timer ends work on a thread.
         if self.gone.load(Ordering::Relaxed) || Instant::now() >= self.account.0.deadline {
             return Err(Stopped::Over);
         }
@@ -260,6 +263,7 @@ impl Line {
     /// The first that can be done: to begin, work needs a thread.
     fn take(&mut self, has_thread: bool) -> Option<Wish> {
         let may_begin = has_thread && self.begun < THREADS_PER_CALLER_MAX;
+        // Not only the first: work that cannot begin must not hold up work that can go on.
         let place = self.queue.iter().position(|wish| match wish {
             Wish::Begin(_) => may_begin,
             Wish::GoOn(_) => true,
@@ -337,6 +341,7 @@ impl Compute {
         };
         match answered.await {
             Ok(answered) => answered,
+            // The work panicked, or no thread could be started for it.
             Err(_) => Err(busy("the helper did not come to its end")),
         }
     }
@@ -379,6 +384,7 @@ impl Shared {
     /// Takes a job into its caller's line, or nothing if that is full.
     fn enter(self: &Arc<Shared>, mut job: Job) -> Option<u64> {
         let mut state = self.state();
+        // Before anything is taken: a full pool refuses instead of growing.
         if state.waiting >= WAITING_MAX {
             return None;
         }
@@ -393,6 +399,7 @@ impl Shared {
         line.queue.push_back(Wish::Begin(job));
         line.waiting += 1;
         state.waiting += 1;
+        // A caller stands in the round once, however much it wants.
         if !state.round.contains(&caller) {
             state.round.push_back(caller);
         }
@@ -437,6 +444,7 @@ impl Shared {
 
     /// Gives a caller a turn, if there is anything it could do with it.
     fn give_turn(self: &Arc<Shared>, state: &mut State, caller: &str) -> bool {
+        // Threads that are idle may be spoken for by jobs that are ready.
         let has_thread = state.idle > state.ready.len() || state.threads < THREADS_MAX;
         let Some(line) = state.callers.get_mut(caller) else {
             return false;
@@ -446,6 +454,7 @@ impl Shared {
             Some(Wish::GoOn(number)) => {
                 state.turns += 1;
                 state.recalled.push(number);
+                // All, because each waits for its own number; one could wake the wrong one.
                 self.turn.notify_all();
                 return true;
             }
@@ -484,6 +493,7 @@ impl Shared {
     /// The life of a thread.
     fn work(self: Arc<Shared>) {
         // Best effort: where it is refused, all threads are equal.
+        // So that requests are answered while passwords are stretched.
         let _ = rustix::process::setpriority_process(None, NICENESS);
         let mut state = self.state();
         loop {
@@ -499,6 +509,7 @@ impl Shared {
                 self.give_turns(&mut state);
                 continue;
             }
+            // Only when nothing is ready: what has a turn is still done.
             if state.is_over {
                 return;
             }
@@ -524,6 +535,7 @@ impl Shared {
             ticket: Some(ticket.clone()),
         };
         let work = job.work;
+        // The call may have ended while its work waited for a thread.
         if let Err(stopped) = turn.check() {
             let _ = job.answer.send(Err(stopped.into_fault("host")));
             return caller;
@@ -542,6 +554,7 @@ impl Shared {
     fn step_back(self: &Arc<Shared>, ticket: &Ticket) {
         let (caller, number) = (&ticket.account.0.caller, ticket.number);
         let mut state = self.state();
+        // No other caller waits, so stepping back would only cost time.
         if state.round.is_empty() {
             return;
         }

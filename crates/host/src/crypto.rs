@@ -205,6 +205,7 @@ pub fn pbkdf2(ask: &PowerRequest, turn: &Turn) -> Result<PowerReply, PowerFault>
             "iterations must be one or more",
         ));
     };
+    // Each block costs all rounds, so a long key is as dear as many passwords.
     let blocks = key.len().div_ceil(hash.bytes_count()).max(1);
     let rounds_all = rounds.saturating_mul(u64::try_from(blocks).unwrap_or(u64::MAX));
     let rounds = u32::try_from(rounds)
@@ -400,6 +401,7 @@ impl Text<'_> {
     where
         C: KeyInit + BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>,
     {
+        // Other lengths go to our own code, because the crate's are types.
         let Ok(nonce) = <&Nonce<U12>>::try_from(iv) else {
             let gcm = Gcm::<C>::new(key, iv)?;
             return match self.direction {
@@ -444,6 +446,8 @@ fn parts<'ask, const N: usize>(
     }
     match rest.is_empty() {
         true => Ok(parts),
+        // Bytes that belong to no part are a mistake in the call, which could be a key in
+        // the wrong place.
         false => Err(missing()),
     }
 }

@@ -14,6 +14,7 @@ pub mod limits;
 mod meter;
 mod proxy;
 mod route;
+mod tunnel;
 
 use std::collections::BTreeMap;
 use std::fmt;

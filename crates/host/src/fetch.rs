@@ -124,6 +124,8 @@ impl Fetch {
         mut settings: FetchSettings,
     ) -> Option<Fetch> {
         let rule = FetchRule::from_grant(grant, bounds, &settings.private_hosts)?;
+        // Each call has a memory of its own, so that no server can join two
+        // callers by a ticket.
         settings.tls = settings.tls.without_memory();
         let places = Semaphore::new(settings.limits.concurrent_max.max(1));
         Some(Fetch {
@@ -140,6 +142,8 @@ impl Fetch {
     }
 
     async fn fetch(&self, ask: PowerRequest) -> Fetched {
+        // Outside of the future's own state: if the call is dropped here, the
+        // hops so far are kept.
         let mut kept = Kept {
             fetch: self,
             events: Vec::new(),
@@ -170,6 +174,7 @@ impl Fetch {
         let limits = &self.settings.limits;
         let deadline = Deadline::after(limits.whole);
         let arguments = FetchArguments::from_ask(ask, limits);
+        // On record even before a host is known: a refused request is an event too.
         let arguments = arguments.inspect_err(|fault| {
             events.push(refused("GET".to_owned(), None, fault));
         })?;
@@ -179,6 +184,8 @@ impl Fetch {
             let to = FetchTarget::parse(arguments.raw_url, None).ok();
             events.push(refused(arguments.raw_method(), to.as_ref(), fault));
         })?;
+        // Before the first hop, and held to the end: redirects of one request are not a way
+        // around the bound.
         let (place, host) = (self.places.acquire(), &request.target.host);
         let waiting = deadline.wait(limits.whole, "waiting for a turn with", host, place);
         let _place = waiting.await.inspect_err(|fault| {
@@ -190,6 +197,7 @@ impl Fetch {
             let mut record = Record::open(self, &request);
             let ended = self.hop(&request, &arguments, deadline, &mut record.event);
             let ended = ended.await;
+            // Before `?`: a hop that failed is on record like one that worked.
             events.push(record.close(ended.as_ref().err()));
             let (status, raw_location) = match ended? {
                 Hop::Answer(answer) => return Ok(answer),
@@ -199,6 +207,8 @@ impl Fetch {
             let to = FetchTarget::parse(&raw_location, Some(&request.target.url));
             let method = request.method.to_string();
             let to = to.inspect_err(|fault| events.push(refused(method.clone(), None, fault)))?;
+            // After the target is parsed, so that the record names where the
+            // last redirect led.
             if redirect_count == limits.redirect_count_max {
                 let host = &to.host;
                 let rule = format!("more than {redirect_count} redirects, the last to {host}");
@@ -222,6 +232,8 @@ impl Fetch {
         event: &mut FetchEvent,
     ) -> Result<Hop, HttpFault> {
         let settings = &self.settings;
+        // The operator's own bounds come before the grant, so a wide document cannot reach
+        // around them.
         self.rule.bounded(&request.target).map_err(|out| {
             event.by = Some(out.list.by.to_string());
             out_of_bounds(out, &request.target.host)
@@ -234,6 +246,8 @@ impl Fetch {
         };
         let addresses = look_up(names, &request.target, admission, deadline).await?;
         let reply = send(settings, request, &addresses, deadline, event).await?;
+        // With `manual` the script sees the redirect. It may follow it by a request of its
+        // own, which is decided from the start.
         if let Some(raw_location) = location(&reply).filter(|_| !arguments.is_manual()) {
             return Ok(Hop::Redirect(reply.status, raw_location));
         }

@@ -200,6 +200,7 @@ impl Files {
     /// made, for its author may have mistyped it.
     pub fn open(grant: &FileGrant, settings: &FileSettings) -> Result<Option<Files>, FilesError> {
         if !grant.read && !grant.write {
+            // No handle at all: what does not exist cannot be called by mistake.
             return Ok(None);
         }
         let home = settings.home.as_ref();
@@ -215,7 +216,7 @@ impl Files {
         };
         Ok(Some(Files {
             grant: grant.clone(),
-            roots,
+            roots: roots.until(settings.deadline),
             quota,
             deadline: settings.deadline,
             events: Mutex::default(),
@@ -263,6 +264,8 @@ impl Files {
                 "unknown-function",
                 format!("no such function: {}", shown(function)),
             )),
+            // Checked again here: the list of functions in the sandbox is only what a
+            // script sees.
             Some(known) if !self.has(known) => Err(PathRefusal::security(
                 "not-granted",
                 format!("not granted: {function}"),
@@ -308,6 +311,7 @@ impl Files {
 
     /// [`Files::in_time`] for a line, asked now and then.
     fn in_time_at(&self, index: usize, line: &str) -> Result<(), PathRefusal> {
+        // Asking the clock for each short line would cost more than reading it.
         match index.is_multiple_of(256) || line.len() > 1_024 {
             true => self.in_time(),
             false => Ok(()),
@@ -337,6 +341,8 @@ impl Files {
             let raw_path = ask.arguments.get(index?)?.as_str()?;
             let display = match self.roots.readable(raw_path) {
                 Ok(place) => place.display,
+                // As it was written, whole: half a path could hide half a
+                // secret from the masking.
                 Err(_) => raw_path.to_owned(),
             };
             Some(shown(&display))

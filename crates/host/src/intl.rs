@@ -134,14 +134,19 @@ pub(crate) struct Choice {
     pub(crate) hour_cycle: Option<String>,
 }
 
+/// A tag without its extension `-u-…`, and the extension. Tags do not tell letters apart.
+fn split_extension(raw: &str) -> (&str, &str) {
+    match raw.to_ascii_lowercase().find("-u-") {
+        Some(at) => raw.split_at_checked(at).unwrap_or((raw, "")),
+        None => (raw, ""),
+    }
+}
+
 /// Chooses the first language of `arguments.locales` that is recorded.
 pub(crate) fn choose(ask: &PowerRequest, helper: &str) -> Result<Choice, PowerFault> {
     let mut hit = None;
     for raw in tags(ask.arguments.get("locales"), helper)? {
-        let (base, extension) = match raw.to_ascii_lowercase().find("-u-") {
-            Some(at) => raw.split_at_checked(at).unwrap_or((raw, "")),
-            None => (raw, ""),
-        };
+        let (base, extension) = split_extension(raw);
         let tag = canonical(base).ok_or_else(|| {
             range(
                 helper,
@@ -249,8 +254,7 @@ pub fn locale(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let mut all = Vec::new();
     let mut supported = Vec::new();
     for raw in tags(ask.arguments.get("locales"), helper)? {
-        let base = raw.split("-u-").next().unwrap_or(raw);
-        let tag = canonical(base).unwrap_or_default();
+        let tag = canonical(split_extension(raw).0).unwrap_or_default();
         if index(&tag).is_some() {
             supported.push(tag.clone());
         }
@@ -293,6 +297,20 @@ mod tests {
             let read: Result<Language, _> = serde_json::from_str(text);
             assert_eq!(read.unwrap().locale, *tag);
             assert!(recorded(at).is_some());
+        }
+    }
+
+    #[test]
+    fn an_extension_is_known_in_either_spelling() {
+        for tag in ["de-DE-u-hc-h23", "de-DE-U-HC-H23"] {
+            let ask = PowerRequest {
+                arguments: json!({ "locales": [tag] }),
+                ..PowerRequest::default()
+            };
+            let value = locale(&ask).unwrap().value;
+            assert_eq!(value["locale"], "de-DE", "{tag}");
+            assert_eq!(value["canonical"], json!(["de-DE"]), "{tag}");
+            assert_eq!(value["supported"], json!(["de-DE"]), "{tag}");
         }
     }
 }

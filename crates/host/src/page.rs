@@ -25,6 +25,8 @@ model::limits! {
     PAGE_STYLE_BYTES_MAX: usize = 256 << 10;
     /// Rules of the styles of a page that can hide something.
     PAGE_STYLE_RULES_MAX: usize = 256;
+    /// Quotes and list items around each other that lines behind the first are indented for.
+    PAGE_INDENTS_MAX: usize = 32;
     /// Bytes of the address of a link.
     PAGE_LINK_BYTES_MAX: usize = 2_048;
 }
@@ -79,6 +81,7 @@ pub fn read_page(
         if index.is_multiple_of(NODES_AT_ONCE) {
             turn.check().map_err(|stopped| stopped.into_fault(HELPER))?;
         }
+        // The rest would be cut anyway. What is hidden in it is not counted.
         if page.writer.is_full() {
             break;
         }
@@ -119,6 +122,7 @@ impl<'a> Page<'a> {
                 let own = visibility.enter(node);
                 let seen = match around {
                     Seen::Yes => own,
+                    // Nothing inside a hidden element is seen, whatever its own style says.
                     Seen::No | Seen::Counted => around,
                 };
                 if seen == Seen::Yes {
@@ -180,6 +184,7 @@ fn base_of(nodes: &[HtmlNode<'_>], own: Option<&Url>) -> Option<Url> {
     let named = nodes.iter().find(|node| node.name() == Some("base"));
     let named = named.and_then(|node| node.attribute("href"));
     match (own, named) {
+        // A page's own `base` moves its links, and only them.
         (Some(own), Some(named)) => own.join(named).ok().or_else(|| Some(own.clone())),
         (own, _) => own.cloned(),
     }

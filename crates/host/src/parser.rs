@@ -94,6 +94,7 @@ impl Meter {
     pub(crate) fn node(&mut self, bytes_count: usize) -> Result<(), ParseError> {
         self.nodes_count += 1;
         // What the marks around a node take as JSON.
+        // Also for nodes without text: a million empty elements are not free.
         self.bytes_count = self.bytes_count.saturating_add(bytes_count + 8);
         if self.nodes_count.is_multiple_of(NODES_AT_ONCE) {
             self.turn.check()?;

@@ -152,6 +152,8 @@ impl Secrets {
             return Ok(kept.values.clone());
         }
         let values = parsed(file, &self.path)?;
+        // Not kept while the file is young: it could change again within one
+        // tick of the clock.
         *kept = is_settled(state).then(|| Kept {
             state,
             values: values.clone(),
@@ -214,6 +216,7 @@ fn checked(path: &Path, keeper: Keeper) -> Result<Option<(File, State)>, Secrets
     let Some(mode_max) = keeper.mode_max(metadata.uid()) else {
         return Err(SecretsFault::Owner(shown()));
     };
+    // All twelve bits: a set-user bit on a file of secrets is a sign of a mistake too.
     let mode = metadata.mode() & 0o7777;
     if mode & !mode_max != 0 {
         let path = shown();

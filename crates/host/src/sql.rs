@@ -67,7 +67,7 @@ pub struct SqlFault {
     pub message: String,
 }
 
-/// The ways a statement comes to nothing.
+/// The ways a statement fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SqlFaultKind {
     /// The session does not let it.

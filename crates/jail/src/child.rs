@@ -284,9 +284,7 @@ impl JailedChild {
                 Ok(Some(JailReport::Exited(exit))) => {
                     return Err(JailFault::Ended(format!("the program {exit}")));
                 }
-                Ok(Some(
-                    JailReport::Inside { .. } | JailReport::NoNamespaces(_) | JailReport::Used(_),
-                )) => return nonsense(),
+                Ok(Some(JailReport::NoNamespaces(_) | JailReport::Used(_))) => return nonsense(),
                 Err(error) if error.kind() != io::ErrorKind::ConnectionReset => return nonsense(),
                 Ok(None) | Err(_) => {
                     let end = self.supervisor.reap().await;
@@ -493,6 +491,15 @@ fn start(settings: &JailSettings, program: &WorkerProgram) -> Result<Started, Ja
         }
         JailNetwork::None | JailNetwork::Open => (None, None),
     };
+    let mut descriptors = vec![
+        child_input.as_fd(),
+        child_output.as_fd(),
+        child_error.as_fd(),
+    ];
+    descriptors.extend(their_door.as_ref().map(|door| door.as_fd()));
+    // Before there is a supervisor, so that it finds its order when it begins.
+    let rest = line::begin_order(&control, &order, &descriptors)
+        .map_err(JailFault::setup("write the order of the program"))?;
     let process = role::start_supervisor(program, OwnedFd::from(theirs))
         .map_err(JailFault::setup("start the program's supervisor"))?;
     let mut started = Started {
@@ -506,16 +513,10 @@ fn start(settings: &JailSettings, program: &WorkerProgram) -> Result<Started, Ja
         door,
     };
     let limit = Duration::from_millis(limit::START_MS_MAX);
-    let mut descriptors = vec![
-        child_input.as_fd(),
-        child_output.as_fd(),
-        child_error.as_fd(),
-    ];
-    descriptors.extend(their_door.as_ref().map(|door| door.as_fd()));
     let sent = started
         .control
         .set_write_timeout(Some(limit))
-        .and_then(|()| line::send_order(&started.control, &order, &descriptors))
+        .and_then(|()| io::Write::write_all(&mut &started.control, &rest))
         .and_then(|()| started.control.set_nonblocking(true));
     match sent {
         Ok(()) => Ok(started),

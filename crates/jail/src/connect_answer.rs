@@ -61,7 +61,7 @@ fn is_over(listener: &OwnedFd) -> bool {
 fn connect(listener: &OwnedFd, door: &OwnedFd, call: &HeldCall, user: u32) -> Result<(), i32> {
     let place = u32::try_from(call.first & 0xffff_ffff).map_err(|_| libc::EBADF)?;
     let flags = system::with_file_user(user, user, || socket_flags(call.pid, place));
-    let flags = flags.ok_or(libc::EBADF)?;
+    let flags = flags.flatten().ok_or(libc::EBADF)?;
     let (ours, theirs) = pair().map_err(|_| libc::ECONNREFUSED)?;
     if flags.contains(OFlags::NONBLOCK) {
         ours.set_nonblocking(true).map_err(|_| libc::ECONNREFUSED)?;

@@ -5,11 +5,19 @@
 //! Without either, bounds hold for each process, and the supervisor counts them.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use crate::limit;
 use crate::settings::JailLimits;
+
+/// Moves a whole process. The kernel first waits until no process of the machine is being
+/// started, which takes it about ten milliseconds.
+const PROCESSES: &str = "cgroup.procs";
+
+/// Version one only: moves one thread, at once.
+const THREADS: &str = "tasks";
 
 /// Where control groups are mounted.
 const ROOT: &str = "/sys/fs/cgroup";
@@ -18,6 +26,8 @@ const ROOT: &str = "/sys/fs/cgroup";
 #[derive(Debug)]
 pub(crate) struct ControlGroup {
     folders: Vec<PathBuf>,
+    /// The file of each folder that a process writes to when it comes in.
+    way_in: &'static str,
     /// The file that counts processes killed for want of memory.
     events: Option<PathBuf>,
 }
@@ -41,12 +51,20 @@ impl ControlGroup {
         }
     }
 
-    /// Moves this process into the group.
-    pub(crate) fn join(&self) -> io::Result<()> {
+    /// Opens the way in, for a process that could not open it itself any more.
+    pub(crate) fn open(&self) -> io::Result<OpenGroup> {
+        let mut files = Vec::new();
         for folder in &self.folders {
-            fs::write(folder.join("cgroup.procs"), "0")?;
+            let file = fs::File::options()
+                .write(true)
+                .open(folder.join(self.way_in));
+            files.push(file?);
         }
-        Ok(())
+        let folder = match (self.way_in, self.folders.as_slice()) {
+            (PROCESSES, [folder]) => Some(fs::File::open(folder)?),
+            (_, _) => None,
+        };
+        Ok(OpenGroup { files, folder })
     }
 
     /// Whether the kernel killed a process because the group had no memory left.
@@ -59,6 +77,33 @@ impl ControlGroup {
             let count = line.strip_prefix("oom_kill ").map(str::trim);
             count.is_some_and(|count| count != "0")
         })
+    }
+}
+
+/// A group that can be joined.
+#[derive(Debug)]
+pub(crate) struct OpenGroup {
+    files: Vec<fs::File>,
+    folder: Option<fs::File>,
+}
+
+impl OpenGroup {
+    /// The folder of a group of version two: a process can begin in it.
+    pub(crate) fn folder(&self) -> Option<BorrowedFd<'_>> {
+        self.folder.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The descriptors that `join` needs.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        self.files.iter().map(AsRawFd::as_raw_fd).collect()
+    }
+
+    /// Moves this process, which has one thread, into the group.
+    pub(crate) fn join(&self) -> io::Result<()> {
+        for mut file in &self.files {
+            file.write_all(b"0")?;
+        }
+        Ok(())
     }
 }
 
@@ -110,6 +155,7 @@ fn unified(
     let folder = parent.join(name);
     let group = ControlGroup {
         events: Some(folder.join("memory.events")),
+        way_in: PROCESSES,
         folders: vec![folder.clone()],
     };
     make(&folder).map_err(|error| format!("{delegated}: {error}"))?;
@@ -130,6 +176,7 @@ fn separate(
 ) -> Result<ControlGroup, Option<String>> {
     let mut group = ControlGroup {
         folders: Vec::new(),
+        way_in: THREADS,
         events: None,
     };
     for (controller, file, bound) in [

@@ -84,10 +84,16 @@ fn add(
         };
         // Attack: a child that may write into a folder puts a link in the place of
         // something given there. The path has no links in it when it is written down.
-        let number = opened.as_fd().as_raw_fd();
-        // In a root of its own everything was mounted under its path, and nothing runs yet.
-        let found = fs::read_link(format!("/proc/self/fd/{number}"));
-        if rung == JailRung::Landlock && found.ok().as_ref() != Some(&rule.path) {
+        let leads_here = match rung {
+            // In a root of its own everything was mounted under its path, and nothing runs yet.
+            JailRung::Namespaces => true,
+            JailRung::Landlock => {
+                let number = opened.as_fd().as_raw_fd();
+                let found = fs::read_link(format!("/proc/self/fd/{number}"));
+                found.is_ok_and(|found| found == rule.path)
+            }
+        };
+        if !leads_here {
             return Err(format!("`{path}` leads elsewhere now; start again"));
         }
         let stat = rustix::fs::fstat(&opened).map_err(|error| format!("`{path}`: {error}"))?;

@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-use crate::control_group::ControlGroup;
+use crate::control_group::{ControlGroup, OpenGroup};
 use crate::identity::ChildIdentity;
 use crate::line::STREAMS;
 use crate::message::JailOrder;
@@ -17,6 +17,8 @@ pub(crate) struct JailGround<'a> {
     /// Where the supervisor takes the listener for `connect`.
     pub(crate) hand: Option<&'a UnixStream>,
     pub(crate) group: &'a Result<ControlGroup, String>,
+    /// The user and the group of the supervisor.
+    pub(crate) user: (u32, u32),
     /// `None` if the child is who its parent is.
     pub(crate) identity: Result<Option<ChildIdentity>, String>,
     /// Why there are no namespaces, on the lower rung.
@@ -31,10 +33,10 @@ impl JailGround<'_> {
         }
     }
 
-    /// Moves this process into the control group.
-    pub(crate) fn join_group(&self) -> Result<(), String> {
+    /// The control group, to be joined; why there is none.
+    pub(crate) fn open_group(&self) -> Result<OpenGroup, String> {
         match self.group {
-            Ok(group) => group.join().map_err(|error| error.to_string()),
+            Ok(group) => group.open().map_err(|error| error.to_string()),
             Err(reason) => Err(reason.clone()),
         }
     }

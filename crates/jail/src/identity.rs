@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs;
-use std::io::{self, PipeReader, Read as _, Write as _};
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::{MetadataExt as _, lchown};
@@ -17,7 +17,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
-use rustix::process::{DumpableBehavior, Gid, Pid, Signal, Uid, WaitOptions};
+use rustix::process::{DumpableBehavior, Gid, Pid, Signal, Uid};
 use rustix::thread::CapabilitySet;
 use sandbox::walls::system;
 
@@ -28,6 +28,11 @@ use crate::limit;
 pub(crate) fn is_child_user(user: u32) -> bool {
     user.checked_sub(limit::USER_FIRST)
         .is_some_and(|place| place < limit::USERS_MAX)
+}
+
+/// Whether a folder belongs to one of them.
+pub(crate) fn is_of_child(folder: &Path) -> bool {
+    fs::symlink_metadata(folder).is_ok_and(|found| is_child_user(found.uid()))
 }
 
 /// The user a child runs as. Its group has the same number.
@@ -89,11 +94,24 @@ impl ChildIdentity {
         }
     }
 
-    /// Becomes the user, for good.
+    /// Has no more groups than its own, as every process it starts.
+    pub(crate) fn leave_groups() -> Result<(), String> {
+        rustix::thread::set_thread_groups(&[])
+            .map_err(|error| format!("could not leave the groups of root: {error}"))
+    }
+
+    /// Makes the user known in the user namespace of a process, and no other.
+    pub(crate) fn map_in(&self, pid: Pid) -> Result<(), String> {
+        let own = (self.user, self.user);
+        fs::write(format!("/proc/{pid}/setgroups"), "deny")
+            .and_then(|()| map_users(pid, own, own))
+            .map_err(|error| format!("the users of a user namespace were refused: {error}"))
+    }
+
+    /// Becomes the user, for good. The groups were left before.
     pub(crate) fn enter(&self) -> Result<(), String> {
         let (user, group) = (Uid::from_raw(self.user), Gid::from_raw(self.user));
-        let changed = rustix::thread::set_thread_groups(&[])
-            .and_then(|()| rustix::thread::set_thread_res_gid(group, group, group))
+        let changed = rustix::thread::set_thread_res_gid(group, group, group)
             .and_then(|()| rustix::thread::set_thread_res_uid(user, user, user));
         changed.map_err(|error| format!("could not become user {}: {error}", self.user))?;
         if rustix::process::getuid() != user
@@ -193,36 +211,22 @@ impl Owners {
 
 /// A user namespace that maps an owner on the disk to a user of the system.
 fn user_namespace((owner, group): (u32, u32), user: u32) -> io::Result<OwnedFd> {
-    let (ready, mut says_ready) = io::pipe()?;
-    let Some(pid) = system::fork()? else {
-        let entered = system::enter_new_namespaces(system::NEW_USERS);
-        let _ = says_ready.write_all(&[u8::from(entered.is_ok())]);
-        // Lives until it is killed: a namespace without a process is gone.
-        loop {
-            rustix::event::pause();
-        }
-    };
-    drop(says_ready);
-    let opened = map(ready, pid, (owner, group), user);
+    // A namespace without a process is gone, so there is one until it is open.
+    let pid = system::start_user_namespace()?;
+    let opened = map_users(pid, (owner, user), (group, user))
+        .and_then(|()| fs::File::open(format!("/proc/{pid}/ns/user")));
+    // Reaped with everything that ends below this process.
     let _ = rustix::process::kill_process(pid, Signal::KILL);
-    let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
-    opened
+    opened.map(OwnedFd::from)
 }
 
-fn map(
-    mut ready: PipeReader,
-    pid: Pid,
-    (owner, group): (u32, u32),
-    user: u32,
-) -> io::Result<OwnedFd> {
-    let mut entered = [0];
-    ready.read_exact(&mut entered)?;
-    if entered != [1] {
-        return Err(io::Error::other("no user namespace can be made"));
+/// Says who the users and groups of a process's user namespace are outside of it.
+fn map_users(pid: Pid, users: (u32, u32), groups: (u32, u32)) -> io::Result<()> {
+    for (file, (inside, outside)) in [("uid_map", users), ("gid_map", groups)] {
+        fs::write(
+            format!("/proc/{pid}/{file}"),
+            format!("{inside} {outside} 1"),
+        )?;
     }
-    fs::write(format!("/proc/{pid}/uid_map"), format!("{owner} {user} 1"))?;
-    fs::write(format!("/proc/{pid}/gid_map"), format!("{group} {user} 1"))?;
-    Ok(OwnedFd::from(fs::File::open(format!(
-        "/proc/{pid}/ns/user"
-    ))?))
+    Ok(())
 }

@@ -1,8 +1,8 @@
 //! The higher rung: namespaces, and the first process in them.
 //!
-//! One copy of the supervisor becomes the child's user and makes the namespaces. Its own
-//! copy is the first process inside: it builds the root folder, starts the launcher, ends
-//! orphans, and tells how the child ended. When it ends, the kernel ends all others.
+//! The first process inside is a copy of the supervisor, made in them. It becomes the child's
+//! user, builds the root folder, starts the launcher, ends orphans, and tells how the child
+//! ended. When it ends, the kernel ends all others.
 
 use std::fs;
 use std::io;
@@ -10,12 +10,14 @@ use std::io::Read as _;
 use std::net::TcpListener;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
+use std::thread;
 
-use rustix::event::{PollFd, PollFlags};
 use rustix::process::{DumpableBehavior, Pid, Signal};
 use sandbox::walls::{process, system};
 
+use crate::control_group::OpenGroup;
 use crate::ground::JailGround;
+use crate::identity::ChildIdentity;
 use crate::launcher::{self, Surroundings};
 use crate::limit;
 use crate::line;
@@ -26,52 +28,78 @@ use crate::reaper::{self, End};
 use crate::settings::{JailNetwork, JailRung, PROXY_PORT};
 use crate::wall::{self, JailLayer, Wall};
 
-/// What the supervisor says when it is the first process's parent.
+/// What the supervisor says when the user of the first process is known.
 pub(crate) const GO: &str = "go";
 
 /// The kernel's number for a file system in memory.
 const IN_MEMORY: rustix::fs::FsWord = 0x0102_1994;
 
-/// A copy of the supervisor: makes the namespaces and ends, or says why it cannot.
-pub(crate) fn make_namespaces(
+/// As root: who the child will be, and what is given to it, opened. Why not, if it cannot be:
+/// without the right to mount there is no other owner to be shown.
+pub(crate) fn open_given<'a>(
+    ground: &'a JailGround<'_>,
+    plan: &RootPlan,
+) -> Result<(Option<&'a ChildIdentity>, Trees), String> {
+    let opened = match ground.identity() {
+        Ok(None) => return Ok((None, Trees::default())),
+        Ok(Some(identity)) => ChildIdentity::leave_groups()
+            .and_then(|()| new_root::open_given(plan, ground.order, identity))
+            .map(|trees| (Some(identity), trees)),
+        Err(reason) => Err(reason),
+    };
+    opened.map_err(|reason| shorten(&reason))
+}
+
+/// Copies the supervisor into new namespaces: `None` in the copy, and whether it is in the
+/// control group already.
+pub(crate) fn fork(
     ground: &JailGround<'_>,
+    group: Option<&OpenGroup>,
+) -> io::Result<(Option<Pid>, bool)> {
+    let mut namespaces = system::NEW_USERS
+        | system::NEW_MOUNTS
+        | system::NEW_PROCESSES
+        | system::NEW_QUEUES
+        | system::NEW_HOST_NAME;
+    match ground.order.network {
+        JailNetwork::None | JailNetwork::Proxy => namespaces |= system::NEW_NETWORK,
+        JailNetwork::Open => {}
+    }
+    system::fork_into(namespaces, group.and_then(OpenGroup::folder))
+}
+
+/// The first process inside: becomes the child's user, builds the root folder, starts the
+/// launcher and stays. `group` is what it has still to join.
+pub(crate) fn begin(
+    ground: &JailGround<'_>,
+    plan: &RootPlan,
+    trees: Trees,
+    group: Result<Option<OpenGroup>, String>,
     report: &UnixStream,
     lifeline: UnixStream,
 ) -> ! {
-    let joined = ground.join_group();
-    let plan = RootPlan::new(ground.order);
-    let trees = match become_user(ground, &plan) {
-        Ok(trees) => trees,
-        Err(said) => give_up(report, &said),
-    };
-    if let Err(reason) = enter(ground) {
-        give_up(report, &JailReport::NoNamespaces(shorten(&reason)));
+    let joined = group.and_then(|group| match group {
+        Some(group) => group.join().map_err(|error| error.to_string()),
+        None => Ok(()),
+    });
+    if let Err(said) = enter(ground, &lifeline) {
+        give_up(report, &said);
     }
-    match system::fork() {
-        Ok(None) => {
-            let mut walls = vec![
-                Wall::new(JailLayer::Identity, Ok(())),
-                Wall::new(JailLayer::ControlGroup, joined),
-            ];
-            match prepare(ground, &plan, trees, &lifeline, &mut walls) {
-                Ok(has_facts) => {
-                    let surroundings = Surroundings {
-                        rung: JailRung::Namespaces,
-                        rules: plan.rules(has_facts),
-                        walls,
-                        parent: 1,
-                    };
-                    run(ground, report, lifeline, surroundings)
-                }
-                Err(reason) => give_up(report, &JailReport::NoNamespaces(shorten(&reason))),
-            }
+    let mut walls = vec![
+        Wall::new(JailLayer::Identity, Ok(())),
+        Wall::new(JailLayer::ControlGroup, joined),
+    ];
+    match prepare(ground, plan, trees, &mut walls) {
+        Ok(has_facts) => {
+            let surroundings = Surroundings {
+                rung: JailRung::Namespaces,
+                rules: plan.rules(has_facts),
+                walls,
+                parent: 1,
+            };
+            run(ground, report, &lifeline, surroundings)
         }
-        Ok(Some(pid)) => {
-            let pid = pid.as_raw_nonzero().get().unsigned_abs();
-            let _ = line::send(report, &JailReport::Inside { pid });
-            system::exit_now(0)
-        }
-        Err(error) => give_up(report, &JailReport::NoNamespaces(error.to_string())),
+        Err(reason) => give_up(report, &JailReport::NoNamespaces(shorten(&reason))),
     }
 }
 
@@ -80,39 +108,28 @@ fn give_up(report: &UnixStream, said: &JailReport) -> ! {
     system::exit_now(1)
 }
 
-/// As root: opens what is given, then becomes the child's user.
-fn become_user(ground: &JailGround<'_>, plan: &RootPlan) -> Result<Trees, JailReport> {
-    let refuse = |reason: String| JailReport::Refused(shorten(&reason));
+/// Becomes the child's user, known in the new namespaces.
+fn enter(ground: &JailGround<'_>, lifeline: &UnixStream) -> Result<(), JailReport> {
+    let no_namespaces = |reason: String| JailReport::NoNamespaces(shorten(&reason));
+    let mut go = [0; GO.len() + 3];
+    let mut reader = lifeline;
+    reader
+        .read_exact(&mut go)
+        .map_err(|error| no_namespaces(format!("the supervisor is gone: {error}")))?;
+    // Only now, so that its root is the group that was joined.
+    system::enter_new_namespaces(system::NEW_GROUPS)
+        .map_err(|error| no_namespaces(wall::namespaces_refusal(&error)))?;
     match ground.identity() {
-        Ok(None) => Ok(Trees::default()),
-        Ok(Some(identity)) => {
-            // Without the right to mount there is no other owner to be shown.
-            let trees = new_root::open_given(plan, ground.order, identity)
-                .map_err(|reason| JailReport::NoNamespaces(shorten(&reason)))?;
-            identity.enter().map_err(refuse)?;
-            Ok(trees)
-        }
-        Err(reason) => Err(JailReport::NoNamespaces(shorten(&reason))),
+        Ok(Some(identity)) => identity
+            .enter()
+            .map_err(|reason| JailReport::Refused(shorten(&reason))),
+        Ok(None) => map_self(ground.user).map_err(no_namespaces),
+        Err(reason) => Err(no_namespaces(reason)),
     }
 }
 
-/// New namespaces for this process, and its user known in them.
-fn enter(ground: &JailGround<'_>) -> Result<(), String> {
-    let (user, group) = (
-        rustix::process::geteuid().as_raw(),
-        rustix::process::getegid().as_raw(),
-    );
-    let mut namespaces = system::NEW_USERS
-        | system::NEW_MOUNTS
-        | system::NEW_PROCESSES
-        | system::NEW_QUEUES
-        | system::NEW_HOST_NAME
-        | system::NEW_GROUPS;
-    match ground.order.network {
-        JailNetwork::None | JailNetwork::Proxy => namespaces |= system::NEW_NETWORK,
-        JailNetwork::Open => {}
-    }
-    system::enter_new_namespaces(namespaces).map_err(|error| wall::namespaces_refusal(&error))?;
+/// An ordinary user is known as itself, and no other is.
+fn map_self((user, group): (u32, u32)) -> Result<(), String> {
     for (file, text) in [
         ("setgroups", "deny".to_owned()),
         ("uid_map", format!("{user} {user} 1")),
@@ -124,19 +141,14 @@ fn enter(ground: &JailGround<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The first process inside: the root folder, the network, and the way to the parent.
-/// Whether there are facts about processes.
+/// The root folder, the network, and the way to the parent. Whether there are facts about
+/// processes.
 fn prepare(
     ground: &JailGround<'_>,
     plan: &RootPlan,
     trees: Trees,
-    lifeline: &UnixStream,
     walls: &mut Vec<Wall>,
 ) -> Result<bool, String> {
-    let gone = |error: io::Error| format!("the supervisor is gone: {error}");
-    let mut go = [0; GO.len() + 3];
-    let mut reader = lifeline;
-    reader.read_exact(&mut go).map_err(gone)?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| error.to_string())?;
     process::own_session()?;
@@ -171,58 +183,59 @@ fn is_alone() -> Result<(), String> {
 fn run(
     ground: &JailGround<'_>,
     report: &UnixStream,
-    lifeline: UnixStream,
+    lifeline: &UnixStream,
     surroundings: Surroundings,
 ) -> ! {
     // The launcher drops what it holds once more and reports it.
     let bare = process::drop_all_capabilities().and_then(|()| process::renounce_privileges());
-    let child = match (bare, system::fork()) {
-        (Ok(()), Ok(Some(child))) => child,
-        (Ok(()), Ok(None)) => {
-            drop(lifeline);
-            launcher::launch(ground, report, surroundings)
+    if let Err(reason) = bare {
+        give_up(report, &JailReport::NoNamespaces(shorten(&reason)));
+    }
+    let mut surroundings = Some(surroundings);
+    // Returns when the launcher has become the child, or has ended and said why.
+    let started = system::start_sharing(&mut || {
+        if let Some(surroundings) = surroundings.take() {
+            launcher::launch(ground, report, surroundings);
         }
-        (Err(reason), _) => give_up(report, &JailReport::NoNamespaces(shorten(&reason))),
-        (Ok(()), Err(error)) => give_up(report, &JailReport::Refused(error.to_string())),
+    });
+    let child = match started {
+        Ok(child) => child,
+        Err(error) => give_up(report, &JailReport::Refused(error.to_string())),
     };
     // Nothing of the child's stays open here, or its streams would never end.
-    let kept = [std::os::fd::AsRawFd::as_raw_fd(&lifeline)];
+    let kept = [std::os::fd::AsRawFd::as_raw_fd(lifeline)];
     if system::close_all_but(&kept).is_err() {
         system::exit_now(1);
     }
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    let end = watch(&lifeline, child);
+    let end = watch(lifeline, child);
     if let Some(end) = end {
-        let _ = line::send(&lifeline, &JailReport::Exited(end.to_exit()));
+        let _ = line::send(lifeline, &JailReport::Exited(end.to_exit()));
     }
     // Takes everything inside along.
     system::exit_now(0)
 }
 
-/// Waits for the end of the child; `None` if the supervisor is gone.
+/// Waits for the end of the child; `None` if the supervisor cannot be heard.
 fn watch(lifeline: &UnixStream, child: Pid) -> Option<End> {
-    let mut ends = reaper::watch_ends(child).ok()?;
+    let heard = lifeline.try_clone().ok()?;
+    thread::Builder::new()
+        .name("jail-lifeline".to_owned())
+        .spawn(move || obey(heard, child))
+        .ok()?;
+    // This thread, so that its end is told without a detour.
+    Some(reaper::reap_until(child))
+}
+
+/// Does what the supervisor says until it is gone, and with it everything inside.
+fn obey(mut lifeline: UnixStream, child: Pid) {
     loop {
-        let mut set = [
-            PollFd::new(lifeline, PollFlags::IN),
-            PollFd::new(&ends, PollFlags::IN),
-        ];
-        if rustix::event::poll(&mut set, None).is_err() {
-            continue;
-        }
-        let [from_supervisor, ended] = set.each_ref().map(|one| !one.revents().is_empty());
-        if ended {
-            return Some(reaper::next_end(&mut ends));
-        }
-        if from_supervisor {
-            let mut asked = [0; 16];
-            let mut reader = lifeline;
-            match reader.read(&mut asked) {
-                Ok(0) | Err(_) => return None,
-                Ok(count) => {
-                    if asked.iter().take(count).any(|byte| *byte == TERMINATE) {
-                        let _ = rustix::process::kill_process_group(child, Signal::TERM);
-                    }
+        let mut asked = [0; 16];
+        match lifeline.read(&mut asked) {
+            Ok(0) | Err(_) => system::exit_now(0),
+            Ok(count) => {
+                if asked.iter().take(count).any(|byte| *byte == TERMINATE) {
+                    let _ = rustix::process::kill_process_group(child, Signal::TERM);
                 }
             }
         }

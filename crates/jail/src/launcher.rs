@@ -16,7 +16,7 @@ use sandbox::walls::{process, system};
 use crate::file_rule::FileRule;
 use crate::file_wall;
 use crate::ground::JailGround;
-use crate::identity;
+use crate::identity::{self, ChildIdentity};
 use crate::limit;
 use crate::line::{self, STREAMS};
 use crate::message::{JailOrder, JailReport};
@@ -40,11 +40,14 @@ pub(crate) struct Surroundings {
 
 /// A copy of the supervisor: becomes the child on the lower rung.
 pub(crate) fn launch_here(ground: &JailGround<'_>, report: &UnixStream, supervisor: u32) -> ! {
-    let joined = ground.join_group();
+    let joined = ground
+        .open_group()
+        .and_then(|group| group.join().map_err(|error| error.to_string()));
     let outcome = ground.identity().and_then(|identity| {
         let Some(identity) = identity else {
             return Ok(());
         };
+        ChildIdentity::leave_groups()?;
         identity.enter()?;
         identity::check_reach(&ground.order.own, &ground.order.declared)
     });

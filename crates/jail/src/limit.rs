@@ -52,7 +52,9 @@ model::limits! {
     /// Files and folders that are counted when a child may have written too much; with more
     /// it has.
     DISK_ENTRIES_MAX: usize = 1_000_000;
-    /// Bytes of the new root: names and folders, no contents.
+    /// Bytes of a file of the system's settings that is copied into the new root.
+    SETTING_BYTES_MAX: u64 = 128 << 10;
+    /// Bytes of the new root: names, folders and small settings.
     ROOT_BYTES_MAX: u64 = 8 << 20;
     /// The first user number that children of root run as. No distribution gives these out.
     USER_FIRST: u32 = 60_578;

@@ -30,20 +30,21 @@ pub(crate) fn send(socket: &UnixStream, value: &impl Serialize) -> io::Result<()
     socket.write_all(&to_line(value)?)
 }
 
-/// Sends an order, and the descriptors of the child with its first byte: its streams, then
-/// the way connections come to the parent, if there is one.
-pub(crate) fn send_order(
+/// Begins to send an order, and the descriptors of the child with its first byte: its streams,
+/// then the way connections come to the parent, if there is one. Does not wait: the rest, which
+/// the socket had no room for, is still to be written.
+pub(crate) fn begin_order(
     socket: &UnixStream,
     order: &JailOrder,
     descriptors: &[BorrowedFd<'_>],
-) -> io::Result<()> {
-    let line = to_line(order)?;
+) -> io::Result<Vec<u8>> {
+    let mut line = to_line(order)?;
     if line.len() > limit::ORDER_BYTES_MAX {
         return Err(io::Error::other("the order is too long"));
     }
-    let sent = send_beside(socket, &line, descriptors, SendFlags::NOSIGNAL)?;
-    let mut socket = socket;
-    socket.write_all(line.get(sent..).unwrap_or_default())
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let sent = send_beside(socket, &line, descriptors, flags)?;
+    Ok(line.split_off(sent.min(line.len())))
 }
 
 /// What came with an order.

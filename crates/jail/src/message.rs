@@ -44,11 +44,6 @@ pub(crate) enum JailReport {
         /// Each of them.
         walls: Vec<Wall>,
     },
-    /// The first process inside the namespaces, as the processes outside number it.
-    Inside {
-        /// Its process.
-        pid: u32,
-    },
     /// The kernel does not let this process make namespaces, and why.
     NoNamespaces(String),
     /// The child does not start, and why.

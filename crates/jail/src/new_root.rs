@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,14 @@ pub(crate) struct Trees {
     uppers: Vec<OwnedFd>,
 }
 
+impl Trees {
+    /// The descriptors of the mounts.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let all = self.given.values().chain(&self.uppers);
+        all.map(AsRawFd::as_raw_fd)
+    }
+}
+
 /// Opens what the parent gives, as root, so that the child's user sees it as its own.
 pub(crate) fn open_given(
     plan: &RootPlan,
@@ -53,7 +61,7 @@ pub(crate) fn open_given(
     let user = identity.user;
     for (path, place) in &plan.places {
         let tree = match place {
-            Place::System | Place::Hidden => continue,
+            Place::System | Place::Setting | Place::Hidden => continue,
             Place::Installation => open_tree(path, Depth::All)?,
             Place::Own => {
                 give_back(path)?;
@@ -143,7 +151,7 @@ struct Parts {
 
 fn open_rest(plan: &RootPlan, order: &JailOrder, mut trees: Trees) -> Result<Parts, String> {
     for (path, place) in &plan.places {
-        if *place == Place::Hidden || trees.given.contains_key(path) {
+        if matches!(place, Place::Setting | Place::Hidden) || trees.given.contains_key(path) {
             continue;
         }
         let real = match place {
@@ -155,6 +163,7 @@ fn open_rest(plan: &RootPlan, order: &JailOrder, mut trees: Trees) -> Result<Par
             | Place::Declared(_)
             | Place::Own
             | Place::Overlay(_)
+            | Place::Setting
             | Place::Hidden => path.clone(),
         };
         let tree = open_tree(&real, Depth::All)?;
@@ -248,6 +257,7 @@ fn fill(plan: &RootPlan, order: &JailOrder, parts: Parts, ground: &Path) -> Resu
                 make_target(&target, FileType::Directory)?;
                 mount_memory(&target, limit::ROOT_BYTES_MAX, "0755")?;
             }
+            (Place::Setting, _) => copy_setting(path, &target)?,
             (Place::Overlay(number), Some(lower)) => {
                 make_target(&target, FileType::Directory)?;
                 let (overlay, upper) = (order.overlays.get(*number), trees.uppers.get(*number));
@@ -281,6 +291,23 @@ fn fill(plan: &RootPlan, order: &JailOrder, parts: Parts, ground: &Path) -> Resu
         symlink(target, folder.join(name)).map_err(said_io("make a link to a device"))?;
     }
     Ok(())
+}
+
+/// Copies a file of the system's settings, if the child's user may read it.
+fn copy_setting(path: &Path, target: &Path) -> Result<(), String> {
+    let mut bytes = Vec::new();
+    let read = fs::File::open(path).and_then(|file| {
+        // It may have grown since.
+        let mut file = file.take(limit::SETTING_BYTES_MAX);
+        file.read_to_end(&mut bytes)
+    });
+    if read.is_err() {
+        return Ok(());
+    }
+    if let Some(folder) = target.parent() {
+        fs::create_dir_all(folder).map_err(said_io("make a folder of settings"))?;
+    }
+    fs::write(target, bytes).map_err(said_io("copy the settings of the system"))
 }
 
 /// Something to mount on, and the folders that lead there.

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::file_rule::{FileRight, FileRule};
+use crate::limit;
 use crate::message::JailOrder;
 
 /// Programs and libraries of the system. Links among them stay links.
@@ -65,6 +66,8 @@ pub(crate) const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom
 pub(crate) enum Place {
     /// A part of the system, to be read and executed.
     System,
+    /// A small file of the system's settings: a copy is cheaper than a mount.
+    Setting,
     /// A part of the program's installation, to be read and executed.
     Installation,
     /// Declared, with a right.
@@ -84,7 +87,8 @@ impl Place {
             Place::System | Place::Installation => Some(FileRight::Execute),
             Place::Declared(right) => Some(*right),
             Place::Own | Place::Overlay(_) => Some(FileRight::Write),
-            Place::Hidden => None,
+            // In `/etc`, which is given as a whole.
+            Place::Setting | Place::Hidden => None,
         }
     }
 }
@@ -107,9 +111,15 @@ impl RootPlan {
         for name in SETTINGS {
             let path = Path::new("/etc").join(name);
             // A link out of `/etc` leads to a part of the system, or to nothing.
-            if path.exists() {
-                plan.places.insert(path, Place::System);
-            }
+            let Ok(found) = fs::metadata(&path) else {
+                continue;
+            };
+            let is_small = found.is_file() && found.len() <= limit::SETTING_BYTES_MAX;
+            let place = match is_small {
+                true => Place::Setting,
+                false => Place::System,
+            };
+            plan.places.insert(path, place);
         }
         if Path::new(MACHINE).exists() {
             plan.places.insert(PathBuf::from(MACHINE), Place::System);
@@ -138,20 +148,23 @@ impl RootPlan {
         plan
     }
 
-    /// The rules of Landlock for this root.
+    /// The rules of Landlock for this root. What lies in something with the same right needs
+    /// none of its own.
     pub(crate) fn rules(&self, has_facts: bool) -> Vec<FileRule> {
-        let mut rules: Vec<FileRule> = self
-            .places
-            .iter()
-            .filter_map(|(path, place)| {
-                Some(FileRule {
-                    path: path.canonicalize().ok()?,
-                    right: place.right()?,
-                })
-            })
-            .collect();
+        let mut rules = vec![FileRule {
+            path: PathBuf::from("/etc"),
+            right: FileRight::Execute,
+        }];
+        for (path, place) in &self.places {
+            let (Some(right), Ok(path)) = (place.right(), path.canonicalize()) else {
+                continue;
+            };
+            let is_given = |rule: &FileRule| rule.right == right && path.starts_with(&rule.path);
+            if !rules.iter().any(is_given) {
+                rules.push(FileRule { path, right });
+            }
+        }
         let mut add = |path: PathBuf, right| rules.push(FileRule { path, right });
-        add(PathBuf::from("/etc"), FileRight::Execute);
         add(PathBuf::from("/tmp"), FileRight::Write);
         if has_facts {
             add(PathBuf::from("/proc"), FileRight::Read);

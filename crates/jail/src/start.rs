@@ -4,6 +4,7 @@
 //! All of this happens before the supervisor has a second thread, because each attempt
 //! begins with a copy of it.
 
+use std::fs;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
@@ -13,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal, WaitOptions};
 use sandbox::walls::system;
 
+use crate::control_group::OpenGroup;
 use crate::ground::JailGround;
 use crate::identity;
 use crate::inside;
@@ -20,9 +22,11 @@ use crate::launcher;
 use crate::limit;
 use crate::line::{self, LineBuffer};
 use crate::message::{JailOrder, JailReport};
+use crate::place::RootPlan;
+use crate::reaper::Ends;
 use crate::seccomp;
 use crate::settings::JailRung;
-use crate::wall::Wall;
+use crate::wall::{self, Wall};
 
 /// A child that runs.
 pub(crate) struct Running {
@@ -32,6 +36,19 @@ pub(crate) struct Running {
     pub(crate) pid: Pid,
     /// To the first process of its namespaces.
     pub(crate) inside: Option<UnixStream>,
+    /// Its mounts and its network, which the kernel takes apart when this is dropped: after
+    /// the parent knows of the end.
+    pub(crate) _places: Vec<fs::File>,
+}
+
+impl Running {
+    /// Where its end is heard of.
+    pub(crate) fn ends(&self) -> io::Result<Ends> {
+        match self.inside {
+            Some(_) => Ends::of_namespace(self.pid),
+            None => Ends::of_tree(self.pid),
+        }
+    }
 }
 
 /// Starts the child on the highest rung there is. `Err` is the report of why there is none.
@@ -60,15 +77,22 @@ pub(crate) fn start(
     }
 }
 
-/// Without namespaces, owners are those on the disk: the child's folders become its user's.
+/// Without namespaces, owners are those on the disk: the child's folders become its user's. If
+/// one of them, or one that it only reads, is a child's already, it is that child's user: a
+/// workspace that was given away is read by no other.
 fn take_folders(ground: &mut JailGround<'_>) -> Result<(), String> {
-    let (Ok(identity), Some(home)) = (&mut ground.identity, ground.order.own.first()) else {
+    let Ok(identity) = &mut ground.identity else {
         return Ok(());
     };
-    let Some(taken) = identity.take() else {
+    let Some(mut taken) = identity.take() else {
         return Ok(());
     };
-    let taken = identity.insert(taken.of_folder(home));
+    let declared = ground.order.declared.iter().map(|rule| &rule.path);
+    let mut folders = ground.order.own.iter().chain(declared);
+    if let Some(known) = folders.find(|folder| identity::is_of_child(folder)) {
+        taken = taken.of_folder(known);
+    }
+    let taken = identity.insert(taken);
     for folder in &ground.order.own {
         identity::hand(folder, taken.user)?;
     }
@@ -82,28 +106,59 @@ enum Attempt {
     NoNamespaces(String),
 }
 
-/// The higher rung: a copy makes the namespaces, and its copy is the first process in them.
+/// The higher rung: a copy in new namespaces is the first process in them.
 fn start_inside(control: &UnixStream, ground: &JailGround<'_>) -> io::Result<Attempt> {
+    let plan = RootPlan::new(ground.order);
+    let (identity, trees) = match inside::open_given(ground, &plan) {
+        Ok(opened) => opened,
+        Err(reason) => return Ok(Attempt::NoNamespaces(reason)),
+    };
+    let group = ground.open_group();
     let (report, its_report) = UnixStream::pair()?;
     let (lifeline, its_lifeline) = UnixStream::pair()?;
-    let Some(outer) = system::fork()? else {
-        let kept = ground.kept(&[its_report.as_raw_fd(), its_lifeline.as_raw_fd()]);
-        if system::close_all_but(&kept).is_err() {
-            system::exit_now(1);
+    let first = match inside::fork(ground, group.as_ref().ok()) {
+        Ok((Some(first), _)) => first,
+        Ok((None, has_joined)) => {
+            let mut kept = ground.kept(&[its_report.as_raw_fd(), its_lifeline.as_raw_fd()]);
+            kept.extend(trees.descriptors());
+            kept.extend(group.iter().flat_map(OpenGroup::descriptors));
+            if system::close_all_but(&kept).is_err() {
+                system::exit_now(1);
+            }
+            let group = group.map(|group| (!has_joined).then_some(group));
+            inside::begin(ground, &plan, trees, group, &its_report, its_lifeline)
         }
-        inside::make_namespaces(ground, &its_report, its_lifeline)
+        // For want of processes or memory there is no lower rung either.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM)) => {
+            return Err(error);
+        }
+        Err(error) => return Ok(Attempt::NoNamespaces(wall::namespaces_refusal(&error))),
     };
-    drop((its_report, its_lifeline));
-    let mut heard = Heard::new(control, &report);
-    let first = match heard.next()? {
-        Some(JailReport::Inside { pid }) => i32::try_from(pid).ok().and_then(Pid::from_raw),
-        other => return failed(outer, other),
-    };
-    let first = first.ok_or_else(|| io::Error::other("no process number"))?;
-    // Only now is the first process a child of this one, and can be told to die with it.
-    wait_for(outer);
+    drop((its_report, its_lifeline, trees, group));
+    if let Some(Err(reason)) = identity.map(|identity| identity.map_in(first)) {
+        return failed(first, Some(JailReport::NoNamespaces(reason)));
+    }
+    let places = hold_places(first, ground.order);
     line::send(&lifeline, &inside::GO)?;
-    finish(&mut heard, first, Some(lifeline))
+    let mut heard = Heard::new(control, &report);
+    Ok(match finish(&mut heard, first, Some(lifeline))? {
+        Attempt::Running(running) => Attempt::Running(Running {
+            _places: places,
+            ..running
+        }),
+        attempt @ (Attempt::Refused(_) | Attempt::NoNamespaces(_)) => attempt,
+    })
+}
+
+/// The mounts and the network of a process. With an overlay none: the next child could find the
+/// folder of its changes in use.
+fn hold_places(first: Pid, order: &JailOrder) -> Vec<fs::File> {
+    let names: &[&str] = match order.overlays.is_empty() {
+        true => &["mnt", "net"],
+        false => &[],
+    };
+    let open = |name: &&str| fs::File::open(format!("/proc/{first}/ns/{name}")).ok();
+    names.iter().filter_map(open).collect()
 }
 
 /// The lower rung: a copy becomes the child.
@@ -133,6 +188,7 @@ fn finish(heard: &mut Heard<'_>, pid: Pid, inside: Option<UnixStream>) -> io::Re
             walls,
             pid,
             inside,
+            _places: Vec::new(),
         })),
         other => failed(pid, other),
     }
@@ -146,7 +202,6 @@ fn failed(pid: Pid, report: Option<JailReport>) -> io::Result<Attempt> {
         Some(JailReport::Refused(reason)) => Ok(Attempt::Refused(reason)),
         Some(
             JailReport::Walls { .. }
-            | JailReport::Inside { .. }
             | JailReport::Started { .. }
             | JailReport::Exited(_)
             | JailReport::Used(_),
@@ -266,7 +321,7 @@ mod tests {
             r#"{"Started":{"pid":1}}"#.to_owned(),
             r#"{"Exited":{"Code":0}}"#.to_owned(),
             format!("{WALLS}\n{WALLS}"),
-            format!("{WALLS}\n{{\"Inside\":{{\"pid\":1}}}}"),
+            format!("{WALLS}\n{{\"Started\":{{\"pid\":1}}}}"),
         ] {
             let (attempt, mut child) = heard(format!("{text}\n").as_bytes());
             let is_refused = matches!(

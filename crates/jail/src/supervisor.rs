@@ -5,7 +5,7 @@
 //! it, or dies, the supervisor kills every descendant until none is left. It reads
 //! nothing the child writes, and the child cannot signal it.
 
-use std::io::{self, PipeReader, Read as _};
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::limit;
 use crate::line::{self, LineBuffer, OrderedDescriptors};
 use crate::message::{JailExit, JailOrder, JailReport, JailUsage, TERMINATE};
 use crate::process_tree;
-use crate::reaper::{self, End};
+use crate::reaper::{End, Ends};
 use crate::settings::JailNetwork;
 use crate::start::{self, Running};
 
@@ -38,6 +38,9 @@ const ROUNDS_AT_ONCE: u32 = 200;
 /// The pause between later rounds.
 const ROUND_PAUSE: Duration = Duration::from_millis(2);
 
+/// How long the first process of the namespaces has to end, once it has said that it does.
+const END_PAUSE: Duration = Duration::from_millis(20);
+
 /// Becomes the supervisor of one child. Returns when the child has ended and nothing it
 /// started is left.
 pub(crate) fn supervise(control: UnixStream) -> io::Result<()> {
@@ -49,21 +52,16 @@ pub(crate) fn supervise(control: UnixStream) -> io::Result<()> {
     let (order, descriptors) = line::receive_order(&control)?;
     control.set_read_timeout(None)?;
     let group = ControlGroup::make(&order.limits);
-    let exit = supervise_child(&control, &order, descriptors, &group)?;
-    // The parent may be gone.
-    match exit {
-        Some(report) => line::send(&control, &report),
-        None => Ok(()),
-    }
+    supervise_child(&control, &order, descriptors, &group)
 }
 
-/// Starts the child and waits for its end; what to tell the parent when all is over.
+/// Starts the child, waits for its end, and tells the parent when all is over.
 fn supervise_child(
     control: &UnixStream,
     order: &JailOrder,
     descriptors: OrderedDescriptors,
     group: &Result<ControlGroup, String>,
-) -> io::Result<Option<JailReport>> {
+) -> io::Result<()> {
     let (streams, door) = descriptors;
     // The way a launcher hands the listener for `connect` to this process.
     let hands = match order.network {
@@ -76,6 +74,10 @@ fn supervise_child(
         door: door.as_ref(),
         hand: hands.as_ref().map(|(_, theirs)| theirs),
         group,
+        user: (
+            rustix::process::geteuid().as_raw(),
+            rustix::process::getegid().as_raw(),
+        ),
         identity: ChildIdentity::claim(),
         no_namespaces: String::new(),
     };
@@ -92,11 +94,11 @@ fn supervise_child(
         Ok(running) => running,
         Err(report) => {
             end_attempts();
-            return Ok(Some(report));
+            return line::send(control, &report);
         }
     };
     let mut watch = Watch {
-        ends: reaper::watch_ends(running.pid)?,
+        ends: running.ends()?,
         disk: DiskUse::new(order),
         control,
         order,
@@ -121,7 +123,7 @@ fn supervise_child(
             "connections cannot be handed over: {error}"
         ))),
     };
-    watch.kill_all();
+    watch.end_all(exit.as_ref());
     if matches!(exit, Some(JailReport::Exited(_))) {
         let (cpu_ms, memory_peak_bytes) = system::children_usage();
         let usage = JailUsage {
@@ -130,7 +132,11 @@ fn supervise_child(
         };
         let _ = line::send(control, &JailReport::Used(usage));
     }
-    Ok(exit.map(|report| watch.explain(report)))
+    // The parent may be gone.
+    match exit {
+        Some(report) => line::send(control, &watch.explain(report)),
+        None => Ok(()),
+    }
 }
 
 /// Ends what is left of attempts that failed: a launcher that hangs or lies.
@@ -152,7 +158,7 @@ struct Watch<'a> {
     running: Running,
     /// What the first process inside has said so far.
     heard: LineBuffer,
-    ends: PipeReader,
+    ends: Ends,
     disk: DiskUse,
     last_pid: Option<u32>,
     /// Held while the child runs: its end tells the parent that no connection comes any more.
@@ -275,7 +281,7 @@ impl Watch<'_> {
                 return exit;
             }
         }
-        reaper::next_end(&mut self.ends).to_exit()
+        self.ends.next().to_exit()
     }
 
     /// Which bound the child broke, of those that the kernel does not keep by itself.
@@ -319,6 +325,31 @@ impl Watch<'_> {
         report
     }
 
+    /// Ends everything that has not ended; when this returns nothing is left.
+    fn end_all(&mut self, exit: Option<&JailReport>) {
+        let is_ending =
+            self.running.inside.is_some() && matches!(exit, Some(JailReport::Exited(_)));
+        if !(is_ending && self.ends_by_itself()) {
+            self.kill_all();
+        }
+    }
+
+    /// Whether everything has ended within a moment: the kernel ends all processes of the
+    /// namespaces with the first one, which ends when it has said how the child ended.
+    fn ends_by_itself(&mut self) -> bool {
+        let timeout = Timespec::try_from(END_PAUSE).ok();
+        loop {
+            let mut set = [PollFd::new(&self.ends, PollFlags::IN)];
+            match rustix::event::poll(&mut set, timeout.as_ref()) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return false,
+            }
+            if self.ends.next() == End::NoneLeft {
+                return true;
+            }
+        }
+    }
+
     /// Kills until nothing is left. A process that starts another while it is killed is
     /// outrun: every round begins at the supervisor, to which orphans return.
     fn kill_all(&mut self) {
@@ -339,7 +370,7 @@ impl Watch<'_> {
             let timeout = Timespec::try_from(pause).ok();
             let has_news =
                 rustix::event::poll(&mut set, timeout.as_ref()).is_ok_and(|ready| ready > 0);
-            if has_news && reaper::next_end(&mut self.ends) == End::NoneLeft {
+            if has_news && self.ends.next() == End::NoneLeft {
                 return;
             }
             rounds = rounds.saturating_add(1);

@@ -144,7 +144,11 @@ pub fn guarded(
             BodyBounds::of(bounds),
             body::read_whole,
         ));
-    let witness = witness::routes(door.clone());
+    // Anyone may send to it, so its body has the bounds of every other.
+    let witness = witness::routes(door.clone()).layer(middleware::from_fn_with_state(
+        BodyBounds::of(bounds),
+        body::read_whole,
+    ));
     move |routes| {
         let mut open = auth::documents(&auth).merge(witness);
         if page.is_none() {

@@ -50,6 +50,7 @@ impl BadMessage {
                 BadMessage {
                     is_notification: id.is_none() && has_method,
                     id: id
+                        // The answer repeats it, so it must be one that JSON-RPC allows.
                         .filter(|id| id.is_string() || id.is_number())
                         .cloned()
                         .unwrap_or_default(),

@@ -104,6 +104,7 @@ impl Metrics {
         if tools.contains(tool) {
             return tool;
         }
+        // Instruments keep every series they have seen.
         if tools.len() >= TOOLS_MAX {
             return OTHER;
         }

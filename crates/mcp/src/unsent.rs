@@ -61,6 +61,7 @@ impl Unsent {
     pub(crate) fn has_room(&self, caller: &str) -> bool {
         let waiting = self.lock();
         let own = waiting.of.get(caller).copied().unwrap_or(0);
+        // Half of the bounds: what is made meanwhile must still fit.
         own <= self.bounds.per_caller / 2 && waiting.together <= self.bounds.together / 2
     }
 
@@ -202,6 +203,7 @@ impl ReplyHold {
 
     /// Lets go of everything: the answer was taken.
     pub(crate) fn release(&self) {
+        // Taken out under the lock and dropped without it: a share takes another lock.
         let held = std::mem::take(&mut *self.lock());
         drop(held);
     }

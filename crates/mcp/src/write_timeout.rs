@@ -47,6 +47,7 @@ impl<S> WriteTimeout<S> {
     /// Counts written bytes.
     fn count(&mut self, written: &io::Result<usize>) {
         self.taken = self.taken.saturating_add(*written.as_ref().unwrap_or(&0));
+        // Attack: a peer that takes a byte now and then. That must not stop the timer.
         if self.taken >= limit::WRITE_PIECE_BYTES {
             self.stop_timer();
         }
@@ -90,6 +91,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        // The stream first: what the peer takes now counts, even if the timer ran out.
         match Pin::new(&mut self.stream).poll_write(context, bytes) {
             Poll::Pending => self.poll_timer(context),
             Poll::Ready(written) => {

@@ -53,11 +53,11 @@ fn documents(count: usize) -> String {
 
 fn check(text: &str) -> usize {
     let lines = Lines::new(text);
-    let ground = Baseline::closed();
+    let baseline = Baseline::closed();
     let environment = Environment::empty();
     let items = document::parse(text).items;
     let usable = |item| {
-        assess(item, &lines, &ground, &environment, Source::User)
+        assess(item, &lines, &baseline, &environment, Source::User)
             .usable
             .is_some()
     };
@@ -96,10 +96,10 @@ fn one() -> Document {
 #[divan::bench]
 fn resolve_and_rate(bencher: Bencher<'_, '_>) {
     let document = one();
-    let ground = Baseline::closed();
+    let baseline = Baseline::closed();
     bencher.bench(|| {
-        let policy = resolve(&ground, black_box(&document.sandbox_overrides)).unwrap();
-        rate(&ground, &document.sandbox_overrides, &policy)
+        let policy = resolve(&baseline, black_box(&document.sandbox_overrides)).unwrap();
+        rate(&baseline, &document.sandbox_overrides, &policy)
     });
 }
 
@@ -136,9 +136,9 @@ fn decide(bencher: Bencher<'_, '_>, count: usize) {
     let document = one();
     let caller = Caller::named("ann");
     let rights = config.access.rights(&caller, document.category.as_deref());
-    let ground = Baseline::closed();
-    let policy = rights.narrow(resolve(&ground, &document.sandbox_overrides).unwrap());
-    let risk = rate(&ground, &document.sandbox_overrides, &policy);
+    let baseline = Baseline::closed();
+    let policy = rights.narrow(resolve(&baseline, &document.sandbox_overrides).unwrap());
+    let risk = rate(&baseline, &document.sandbox_overrides, &policy);
     let raw = serde_json::json!({ "url": "https://example.com/a/b", "limit": 10 });
     let arguments = document::params::check(&document.params, &raw).unwrap();
     let asked = RuleInput {

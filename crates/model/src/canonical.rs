@@ -1,5 +1,8 @@
 //! RFC 8785 canonical JSON: one spelling for one meaning, so that digests and
 //! the audit chain do not depend on who wrote the text.
+//!
+//! Whole numbers that no double holds are the exception: RFC 8785 rounds them, and two
+//! calls with different numbers would have one digest. They are written digit by digit.
 
 mod object;
 
@@ -16,20 +19,25 @@ pub struct CanonicalError(#[source] serde_json::Error);
 
 /// The canonical bytes of a value.
 pub fn to_bytes(value: &Value) -> Result<Vec<u8>, CanonicalError> {
-    serde_json_canonicalizer::to_vec(value).map_err(CanonicalError)
+    let mut out = Vec::new();
+    write(value, &mut out)?;
+    Ok(out)
 }
 
-/// Appends the canonical bytes of a value. The same bytes as [`to_bytes`], several
-/// times faster: keys are sorted where they stand and whole numbers are written as they
-/// are. Fractions and numbers that no double keeps exact take the slow way.
+/// Appends the canonical bytes of a value. Keys are sorted where they stand and whole
+/// numbers are written as they are; fractions are written as RFC 8785 spells them.
 pub fn write(value: &Value, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
-        Value::Number(number) => match number.as_i64() {
-            Some(number) => write_integer(number, out)?,
-            None => out.extend_from_slice(&to_bytes(value)?),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => write_integer(number, out)?,
+            (None, Some(_)) => serde_json::to_writer(out, value).map_err(CanonicalError)?,
+            (None, None) => {
+                let spelled = serde_json_canonicalizer::to_vec(value).map_err(CanonicalError)?;
+                out.extend_from_slice(&spelled);
+            }
         },
         Value::String(text) => write_text(text, out)?,
         Value::Array(items) => {
@@ -64,6 +72,7 @@ pub fn write(value: &Value, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
 pub fn write_text(text: &str, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
     let is_plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
     if !text.bytes().all(is_plain) {
+        // serde_json escapes as RFC 8785 wants it.
         return serde_json::to_writer(out, text).map_err(CanonicalError);
     }
     out.reserve(text.len() + 2);
@@ -75,15 +84,8 @@ pub fn write_text(text: &str, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
 
 /// Appends a whole number.
 pub fn write_integer(number: i64, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
-    if number.unsigned_abs() <= EXACT_MAX {
-        return serde_json::to_writer(out, &number).map_err(CanonicalError);
-    }
-    out.extend_from_slice(&to_bytes(&Value::from(number))?);
-    Ok(())
+    serde_json::to_writer(out, &number).map_err(CanonicalError)
 }
-
-/// Up to here, either sign, every whole number is a double.
-const EXACT_MAX: u64 = 1 << 53;
 
 /// RFC 8785 sorts by UTF-16 code units. For ASCII that is the order of bytes.
 fn by_utf16(a: &str, b: &str) -> Ordering {
@@ -122,5 +124,20 @@ mod tests {
             &json!({"\u{fb33}": 1, "\u{1f600}": 2}),
             "{\"\u{1f600}\":2,\"\u{fb33}\":1}",
         );
+    }
+
+    /// RFC 8785 would round these to one number, and an approval for one would cover the
+    /// other.
+    #[test]
+    fn numbers_that_no_double_holds_stay_apart() {
+        check(&json!(9_007_199_254_740_992_i64), "9007199254740992");
+        check(&json!(9_007_199_254_740_993_i64), "9007199254740993");
+        check(&json!(-9_007_199_254_740_993_i64), "-9007199254740993");
+        check(
+            &json!([u64::MAX, u64::MAX - 1]),
+            "[18446744073709551615,18446744073709551614]",
+        );
+        // A fraction is a double already, and spelled as one.
+        check(&json!(9_007_199_254_740_992.0), "9007199254740992");
     }
 }

@@ -194,8 +194,8 @@ impl Config {
     }
 
     /// The baseline of every tool: the operator's, with the profile in force.
-    pub fn ground(&self) -> Result<Baseline, PolicyConflict> {
-        policy::ground(&self.baseline, &self.profiles, self.profile.as_deref())
+    pub fn effective_baseline(&self) -> Result<Baseline, PolicyConflict> {
+        policy::effective_baseline(&self.baseline, &self.profiles, self.profile.as_deref())
     }
 
     /// Reads the operator's file. All problems of meaning come back together.
@@ -232,8 +232,8 @@ struct ConfigFile {
     exposure: ExposureFile,
     expected: names::ExpectedFile,
     access: govern::CallerFile,
-    callers: BTreeMap<String, govern::CallerFile>,
-    groups: BTreeMap<String, govern::CallerFile>,
+    callers: BTreeMap<toml::Spanned<String>, govern::CallerFile>,
+    groups: BTreeMap<toml::Spanned<String>, govern::CallerFile>,
     rule: Vec<toml::Spanned<govern::RuleFile>>,
     rules: govern::RulesSection,
     limit: Vec<toml::Spanned<govern::LimitFile>>,
@@ -351,8 +351,8 @@ impl ConfigFile {
         let issuer = config.oauth.as_ref().map(|oauth| oauth.issuer.as_str());
         config.studio = faults.studio(self.studio, issuer);
         config.telemetry = faults.telemetry(self.telemetry);
-        config.audit = faults.audit(self.audit);
         config.store = faults.store(self.store);
+        config.audit = faults.audit(self.audit, &config.store);
         config.sandbox = faults.sandbox(self.sandbox);
         config.codecall = faults.codecall(self.codecall);
         config.progressive =
@@ -382,6 +382,7 @@ impl ConfigFile {
 /// Lists in the baseline replace the defaults; they do not add to them.
 fn over_closed(layer: Profile) -> Baseline {
     let closed = Baseline::closed();
+    // An empty list counts as not given.
     let or = |given: BTreeSet<String>, default| match given.is_empty() {
         true => default,
         false => Classes::new(given),
@@ -466,11 +467,13 @@ impl Faults<'_> {
     /// file is loaded, not when it is first needed.
     fn profiles(&mut self, config: &Config, named: Option<&toml::Spanned<String>>) {
         for name in config.profiles.keys() {
-            if let Err(conflict) = policy::ground(&config.baseline, &config.profiles, Some(name)) {
+            if let Err(conflict) =
+                policy::effective_baseline(&config.baseline, &config.profiles, Some(name))
+            {
                 self.conflict(&conflict);
             }
         }
-        if let (Some(named), Err(conflict)) = (named, config.ground())
+        if let (Some(named), Err(conflict)) = (named, config.effective_baseline())
             && self
                 .faults
                 .iter()
@@ -487,6 +490,7 @@ impl Faults<'_> {
             message: conflict.to_string(),
             fix: conflict.to_finding().fix,
         };
+        // Several profiles may extend the same broken one.
         if !self.faults.contains(&fault) {
             self.faults.push(fault);
         }
@@ -539,8 +543,13 @@ impl Faults<'_> {
     /// Names only. An address needs no exception, and a `*` would cover names that
     /// others control.
     fn private_hosts(&mut self, raw_hosts: &[toml::Spanned<String>]) -> Vec<HostPattern> {
-        let hosts = self.hosts(raw_hosts);
-        for (raw_host, host) in raw_hosts.iter().zip(&hosts) {
+        let mut hosts = Vec::new();
+        for raw_host in raw_hosts {
+            // One by one: a host that does not parse leaves no gap to count by.
+            let Some(host) = self.hosts(std::slice::from_ref(raw_host)).pop() else {
+                continue;
+            };
+            hosts.push(host.clone());
             let why = match host.shape() {
                 Shape::Any => "every name",
                 Shape::Exact(url::Host::Ipv4(_) | url::Host::Ipv6(_)) => "an address",
@@ -603,6 +612,7 @@ impl Faults<'_> {
             let message = format!("`{name}` is {number}; it must be between {min} and {max}");
             self.say(&value, message, None);
         }
+        // Returned all the same: the fault keeps the file from loading.
         Some(number)
     }
 }
@@ -626,6 +636,7 @@ fn from_toml(text: &str, error: &toml::de::Error) -> ConfigFault {
     let start = error.span().map_or(0, |span| span.start);
     let (line, column) = position(text, start);
     let message = error.message().lines().next().unwrap_or("not TOML");
+    // The names of Rust's types mean nothing to an operator.
     let message = ["u64", "i64"]
         .iter()
         .fold(message.to_owned(), |message, word| {

@@ -247,6 +247,7 @@ impl Document {
 
     /// Raises or clears the draft flag, in the text too.
     pub fn set_draft(&mut self, draft: bool) {
+        // In both: the tree is what is saved, the field is what is read.
         self.draft = Some(draft);
         self.tree.set("draft", JsonKind::Bool(draft));
     }
@@ -412,6 +413,7 @@ fn item(tree: Node, mut findings: Vec<Finding>, lines: &Lines<'_>) -> ParsedDocu
     }
     findings.sort_by_key(|finding| (finding.span.start, finding.severity));
     bound(&mut findings);
+    // `bound` keeps errors before warnings, so an error is still seen here.
     let document = document.filter(|_| !any_error(&findings));
     ParsedDocument {
         name,

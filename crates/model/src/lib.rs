@@ -5,7 +5,7 @@
 //! values are arguments, so that every answer can be asked for again and comes out the
 //! same.
 //!
-//! The rooms, from the ground up: each uses only those above it in this list.
+//! The rooms, from the bottom up: each uses only those above it in this list.
 
 /// The caller of a tool, and its door.
 pub mod caller;

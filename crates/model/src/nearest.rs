@@ -12,7 +12,9 @@ pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> O
     known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(&folded, &fold(name)), name))
+        // One slip for each three letters, and one in a shorter name.
         .filter(|(distance, name)| *distance <= name.chars().count().max(3) / 3)
+        // Otherwise every short word would be near every other.
         .filter(|(distance, _)| *distance < folded.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)

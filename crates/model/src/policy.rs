@@ -120,7 +120,7 @@ pub struct Profile {
     pub timeout_ms: Option<u64>,
 }
 
-/// Names of classes. Most policies have the very lists of their ground.
+/// Names of classes. Most policies have the very lists of their baseline.
 pub type Classes = Arc<BTreeSet<String>>;
 
 /// Profiles by name.
@@ -255,7 +255,7 @@ impl PolicyConflict {
 
 /// The baseline with a profile on top: the operator's grant before any document. The
 /// risk of a document is measured against this.
-pub fn ground(
+pub fn effective_baseline(
     baseline: &Baseline,
     profiles: &Profiles,
     profile: Option<&str>,
@@ -263,20 +263,22 @@ pub fn ground(
     let Some(first) = profile else {
         return Ok(baseline.clone());
     };
-    let mut ground = baseline.clone();
+    let mut effective = baseline.clone();
     // From the base up, so that the named profile has the last word.
     for profile in chain(profiles, first)?.into_iter().rev() {
-        Classes::make_mut(&mut ground.allow_classes).extend(profile.allow_classes.iter().cloned());
-        Classes::make_mut(&mut ground.deny_classes).extend(profile.deny_classes.iter().cloned());
-        merge_hosts(&mut ground.hosts, &profile.hosts);
-        ground.network = profile.network.unwrap_or(ground.network);
-        ground.file_read = profile.file_read.unwrap_or(ground.file_read);
-        ground.file_write = profile.file_write.unwrap_or(ground.file_write);
-        ground.fs_base_path = profile.fs_base_path.clone().or(ground.fs_base_path);
-        ground.statements_max = profile.statements_max.unwrap_or(ground.statements_max);
-        ground.timeout_ms = profile.timeout_ms.unwrap_or(ground.timeout_ms);
+        // Copied only here: without a profile all tools share the lists of the baseline.
+        Classes::make_mut(&mut effective.allow_classes)
+            .extend(profile.allow_classes.iter().cloned());
+        Classes::make_mut(&mut effective.deny_classes).extend(profile.deny_classes.iter().cloned());
+        merge_hosts(&mut effective.hosts, &profile.hosts);
+        effective.network = profile.network.unwrap_or(effective.network);
+        effective.file_read = profile.file_read.unwrap_or(effective.file_read);
+        effective.file_write = profile.file_write.unwrap_or(effective.file_write);
+        effective.fs_base_path = profile.fs_base_path.clone().or(effective.fs_base_path);
+        effective.statements_max = profile.statements_max.unwrap_or(effective.statements_max);
+        effective.timeout_ms = profile.timeout_ms.unwrap_or(effective.timeout_ms);
     }
-    Ok(ground)
+    Ok(effective)
 }
 
 /// A profile and those it extends, the named one first.
@@ -285,6 +287,8 @@ fn chain<'a>(profiles: &'a Profiles, first: &str) -> Result<Vec<&'a Profile>, Po
     let mut seen = BTreeSet::new();
     let mut next = Some(first);
     while let Some(name) = next {
+        // Before the depth: a profile that extends itself is told so, and not that it is
+        // too deep.
         if !seen.insert(name) {
             return Err(PolicyConflict::ProfileCycle {
                 name: name.to_owned(),
@@ -307,10 +311,10 @@ fn chain<'a>(profiles: &'a Profiles, first: &str) -> Result<Vec<&'a Profile>, Po
     Ok(chain)
 }
 
-/// The policy of a call: the operator's ground, and the document's overrides on it.
-/// `ground` comes from [`ground`].
+/// The policy of a call: the operator's baseline, and the document's overrides on it.
+/// `baseline` comes from [`effective_baseline`].
 pub fn resolve(
-    ground: &Baseline,
+    baseline: &Baseline,
     overrides: &Overrides,
 ) -> Result<EffectivePolicy, PolicyConflict> {
     let merged = |base: &Classes, add: &[String], remove: &[String]| {
@@ -324,12 +328,12 @@ pub fn resolve(
         Classes::new(added.cloned().collect())
     };
     let allow_classes = merged(
-        &ground.allow_classes,
+        &baseline.allow_classes,
         &overrides.add_allow_classes,
         &overrides.remove_allow_classes,
     );
     let deny_classes = merged(
-        &ground.deny_classes,
+        &baseline.deny_classes,
         &overrides.add_deny_classes,
         &overrides.remove_deny_classes,
     );
@@ -339,12 +343,12 @@ pub fn resolve(
     if !classes.is_empty() {
         return Err(PolicyConflict::Overlap { classes });
     }
-    let network = overrides.network_mode.unwrap_or(ground.network);
+    let network = overrides.network_mode.unwrap_or(baseline.network);
     // Parsed in every mode: a host that is not valid is an error even where it has no
     // effect.
     let mut hosts = host_patterns(&overrides.hosts_allow)?;
     match network {
-        NetworkMode::Allowlist => merge_hosts(&mut hosts, &ground.hosts),
+        NetworkMode::Allowlist => merge_hosts(&mut hosts, &baseline.hosts),
         NetworkMode::Blocked | NetworkMode::Strict | NetworkMode::Open => hosts.clear(),
     }
     Ok(EffectivePolicy {
@@ -353,16 +357,16 @@ pub fn resolve(
         network,
         hosts,
         bounds: HostBounds::default(),
-        file_read: overrides.file_read.unwrap_or(ground.file_read),
-        file_write: overrides.file_write.unwrap_or(ground.file_write),
+        file_read: overrides.file_read.unwrap_or(baseline.file_read),
+        file_write: overrides.file_write.unwrap_or(baseline.file_write),
         fs_base_path: overrides
             .fs_base_path
             .clone()
-            .or_else(|| ground.fs_base_path.clone()),
+            .or_else(|| baseline.fs_base_path.clone()),
         destructive: overrides.destructive.unwrap_or(false),
         // Only the operator sets budgets; a document cannot.
-        statements_max: ground.statements_max,
-        timeout_ms: ground.timeout_ms,
+        statements_max: baseline.statements_max,
+        timeout_ms: baseline.timeout_ms,
     })
 }
 

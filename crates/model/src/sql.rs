@@ -179,6 +179,7 @@ impl Visitor for Walk {
             Statement::Pragma { name, is_eq, .. } => {
                 let name = name.0.last().and_then(|part| part.as_ident());
                 let tells = name.is_some_and(|name| is_telling_pragma(&name.value));
+                // With `=` the same pragma sets a value.
                 match tells && !is_eq {
                     true => SqlClass::Query,
                     false => SqlClass::Admin,
@@ -196,6 +197,7 @@ impl Visitor for Walk {
     }
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        // `FOR UPDATE` and the like make others wait.
         match query.locks.is_empty() {
             true => ControlFlow::Continue(()),
             false => self.note(SqlClass::Mutate),

@@ -154,6 +154,7 @@ impl Cells {
         let mut linker = Linker::new(&engine);
         imports::define(&mut linker).map_err(guest_error)?;
         let guest = linker.instantiate_pre(&module).map_err(guest_error)?;
+        // Asked once: every copy of the image has its mailbox in the same place.
         let mailbox = driver::mailbox(&engine, &guest).map_err(guest_error)?;
         let wall = Wall {
             ticker: Ticker::new(engine.clone()),
@@ -219,6 +220,8 @@ fn engine(settings: &CellSettings) -> Result<Engine, CellError> {
         .linear_memory_keep_resident(if scan { 512 << 10 } else { 0 })
         .pagemap_scan(if scan { Enabled::Yes } else { Enabled::No })
         .max_unused_warm_slots(100)
+        // Each slot is reset when its call ends. Data of a call must not wait in memory for
+        // others to be reset with it.
         .decommit_batch_size(1);
     let mut config = engine_config();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
@@ -262,6 +265,8 @@ impl Cell {
         };
         lock(&self.exchange).begin_slice();
         let ticking = self.wall.ticker.ticking();
+        // No waker: the worker steps a cell when an answer or a deadline arrives, never
+        // because the future asked.
         let polled = run.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         drop(ticking);
         let mut exchange = lock(&self.exchange);
@@ -271,6 +276,8 @@ impl Cell {
             Poll::Pending if exchange.is_waiting() => CellStep::Waiting,
             Poll::Pending => CellStep::Ready,
             Poll::Ready(finished) => {
+                // Dropped now, not with the cell: the slot goes back to the
+                // pool and is wiped.
                 self.run = None;
                 let usage = RunUsage {
                     work: finished.work,
@@ -318,8 +325,10 @@ fn micros(since: Instant) -> u64 {
 /// A store for one run.
 fn store(wall: &Wall, exchange: Arc<Mutex<Exchange>>, state: StoreState) -> Store<StoreState> {
     let mut store = Store::new(&wall.engine, state);
+    // Without a limiter memory grows to the bound of the pool, not to that of the job.
     store.limiter(|state| state);
     store.epoch_deadline_callback(move |_| lock(&exchange).tick());
+    // One tick ahead, so that the first look at the clocks comes within a millisecond.
     store.set_epoch_deadline(1);
     store
 }

@@ -166,6 +166,7 @@ impl FrameBuffer {
 
     /// `count` bytes were written into [`FrameBuffer::room`].
     pub fn advance(&mut self, count: usize) {
+        // A caller that counts wrong must not make later slices panic.
         self.filled = self.filled.saturating_add(count).min(self.bytes.len());
     }
 
@@ -195,6 +196,8 @@ impl FrameBuffer {
             return Ok(None);
         };
         let length = u32::from_le_bytes(*header);
+        // Before anything is waited for: a length that is not allowed
+        // ends the peer at once.
         if length > self.body_bytes_max {
             return Err(FrameError::TooLong(u64::from(length)));
         }

@@ -95,6 +95,7 @@ pub struct PoolSettings {
 impl PoolSettings {
     /// The defaults, for one way of sharing: there is no default for that.
     pub fn new(program: WorkerProgram, sharing: Sharing) -> PoolSettings {
+        // A machine that does not tell its cores still gets one worker.
         let cores = thread::available_parallelism().map_or(1, usize::from);
         PoolSettings {
             program,
@@ -193,6 +194,8 @@ impl Pool {
     /// Starts the workers and returns when the first is ready. Fails if the first
     /// to answer is not fit for use, naming what is missing.
     pub fn start(settings: PoolSettings) -> BoxFuture<'static, Result<Pool, PoolError>> {
+        // Boxed at the crate's edge: rustc compiles a future again in every crate that
+        // awaits it.
         Box::pin(Pool::start_workers(settings))
     }
 
@@ -208,6 +211,8 @@ impl Pool {
         }
         let bounds = Bounds {
             sharing: settings.sharing,
+            // One call each is a worker of one place and one use; the roster needs no third
+            // case for it.
             live_max: if settings.sharing == Sharing::PerCall {
                 1
             } else {
@@ -226,6 +231,8 @@ impl Pool {
             spawner: spawner.map_err(PoolError::Thread)?,
             settings,
             roster: Arc::new(Roster::new(bounds)),
+            // Twice as many, because a retiring worker finishes its calls while its
+            // successor starts. A replacement beyond that waits until a process is gone.
             processes: Arc::new(Semaphore::new(workers as usize * 2)),
             worker_next: AtomicU64::new(1),
             lost_count: AtomicU64::new(0),
@@ -233,6 +240,7 @@ impl Pool {
             started: watch::Sender::new(None),
             closing: watch::Sender::new(false),
         });
+        // Subscribed before the first worker starts, so that no outcome is missed.
         let mut started = shared.started.subscribe();
         let pool = Pool { shared };
         for _ in 0..workers {
@@ -244,6 +252,8 @@ impl Pool {
             .map(|first| first.clone())
         {
             Ok(Some(Err(error))) => Err(error.into()),
+            // A worker that comes up later may still fail; its supervisor
+            // tries again by itself.
             Ok(Some(Ok(())) | None) => Ok(pool),
             Err(_) => Err(StartError::Closed.into()),
         }
@@ -293,6 +303,7 @@ impl Pool {
         let limit = Duration::from_millis(u64::from(self.shared.settings.queue_ms_max));
         match time::timeout(limit, later).await {
             Ok(Ok(place)) => Ok(place),
+            // The sender goes only when the queue is emptied, which closing does.
             Ok(Err(_)) => Err(RunError::Closed),
             Err(_) => Err(RunError::Waited),
         }
@@ -301,6 +312,8 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        // Before the workers end, so that no call is admitted into one that is
+        // about to be killed.
         self.shared.roster.close();
         self.shared.closing.send_replace(true);
         // Here and not when the last task lets go, so that no worker outlives

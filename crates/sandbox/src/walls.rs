@@ -146,6 +146,7 @@ impl Walls {
             .filter_map(|layer| match self.layers.get(layer) {
                 Some(LayerStatus::Up) => None,
                 Some(LayerStatus::Missing(reason)) => Some((*layer, reason.clone())),
+                // Fails closed: a layer that the worker did not mention counts as missing.
                 None => Some((*layer, "not reported".to_owned())),
             })
             .collect()
@@ -236,14 +237,19 @@ pub fn walls() -> Walls {
 /// before seccomp, which binds all threads there are and forbids new ones.
 pub fn seal(entered: ProcessLayers, start_threads: impl FnOnce()) -> Walls {
     let mut walls = entered.walls;
+    // The two ends of nothing go too, so that the limit of one descriptor
+    // leaves no free number.
     process::close_standard_streams();
     // Reading the list of descriptors needs an open file system and a dumpable process.
     walls.set(Layer::Descriptors, process::only_known_descriptors());
     let alone = process::only_thread();
     landlock::deny_all(&mut walls, alone);
     start_threads();
+    // After the thread: with a limit of nought processes none could be started.
     walls.set(Layer::Rlimits, process::set_rlimits());
+    // After the descriptors were listed, because this closes `/proc/self` to us.
     walls.set(Layer::NotDumpable, process::forbid_dumping());
+    // Last, because all of the above are system calls that the list refuses.
     walls.set(Layer::Seccomp, seccomp::allow_listed());
     walls
 }

@@ -135,6 +135,7 @@ impl From<WorkerEnd> for ExitCode {
 pub fn worker_main() -> Option<ExitCode> {
     let arguments = std::env::args_os()
         .skip(1)
+        // An argument that is not UTF-8 ends the list: no marker of ours has such a thing.
         .map_while(|one| one.into_string().ok());
     match WorkerArguments::parse(arguments)? {
         None => Some(WorkerEnd::Arguments.into()),
@@ -198,16 +199,19 @@ pub fn serve<G: Guests>(
     // be a forbidden system call.
     std::panic::set_hook(Box::new(|_| {}));
     // Standard input is the pipe: see `walls::process::PIPE_FD`.
+    // Not closed on any way out: dropping `io::stdin` closes nothing.
     let pipe = io::stdin();
     let guests = match load(arguments) {
         Ok(guests) => guests,
         Err(reason) => return apologise(entered, reason, pipe.as_fd()),
     };
+    // Before the seal, because the first run sets up what a sealed process could not.
     let entered = entered.with_wasm(guests.wall_one());
     // Before the walls close, because its maps draw their keys from the kernel.
     let mut turns = Loop::new(guests, pipe.as_fd());
     let mut threads = Ok(());
     let walls = walls::seal(entered, || threads = turns.guests.start_threads());
+    // Without the ticker no deadline is kept, so such a worker may not even say hello.
     if threads.is_err() {
         leave(WorkerEnd::Load);
     }
@@ -366,6 +370,7 @@ impl<'a, G: Guests> Loop<'a, G> {
 
     /// Waits until there is something to do, then does it until there is nothing.
     fn turn(&mut self) -> Result<(), Leave> {
+        // What was said leaves before the worker sleeps: the parent may be waiting for it.
         self.flush()?;
         self.wait()?;
         let mut looked = Instant::now();
@@ -384,6 +389,8 @@ impl<'a, G: Guests> Loop<'a, G> {
             }
             self.step(id)?;
             let now = Instant::now();
+            // Not after each step: a look at the pipe is a system call, and
+            // most steps are short.
             if now.duration_since(looked) >= READ_INTERVAL {
                 looked = now;
                 self.flush()?;
@@ -402,6 +409,8 @@ impl<'a, G: Guests> Loop<'a, G> {
         }
         let timeout = match timeout.map(Timespec::try_from).transpose() {
             Ok(timeout) => timeout,
+            // A deadline that does not fit the kernel's type cannot be waited for, and not
+            // waiting at all would be a busy loop.
             Err(_) => return Err(Leave(WorkerEnd::Pipe)),
         };
         let mut polled = [PollFd::from_borrowed_fd(self.pipe, PollFlags::IN)];
@@ -435,6 +444,7 @@ impl<'a, G: Guests> Loop<'a, G> {
     fn take(&mut self, down: Down) -> Result<(), Leave> {
         match down {
             Down::Start(id, job) => {
+                // The parent never reuses a number, so this is not our parent's word.
                 if self.calls.contains_key(&id) {
                     return Err(Leave(WorkerEnd::Protocol));
                 }
@@ -506,6 +516,7 @@ impl<'a, G: Guests> Loop<'a, G> {
         self.said = said;
         let report = match step {
             CellStep::Ended(report) => report,
+            // A message was lost, so the script may not go on as if it had been sent.
             CellStep::Ready | CellStep::Waiting if !fits => Box::new(too_long()),
             CellStep::Ready => {
                 live.long = true;
@@ -541,6 +552,7 @@ impl<'a, G: Guests> Loop<'a, G> {
     fn flush(&mut self) -> Result<(), Leave> {
         let mut rest = self.out.as_slice();
         while !rest.is_empty() {
+            // Blocks while the pipe is full: no script runs on until the parent has read.
             match rustix::net::send(self.pipe, rest, SendFlags::NOSIGNAL) {
                 Ok(count) => rest = rest.get(count..).unwrap_or_default(),
                 Err(Errno::INTR) => {}

@@ -405,6 +405,7 @@ fn closing(number: usize) -> Closing {
             reason: None,
             note: None,
             rule: None,
+            us: Some(12),
         })
         .to_vec();
     closing.arguments = Some(json!({"from": "EUR", "to": "USD", "amount": number}));

@@ -108,7 +108,7 @@ fn shipping(runtime: &Runtime, records: usize, result: &mut Map<String, Value>) 
     let home = Home::new("shipping");
     let store = home.store();
     let url = database::new_database();
-    let database = Arc::new(ShipDatabase::new(&url, None).unwrap());
+    let database = Arc::new(ShipDatabase::new(&url, None, None).unwrap());
     store.audit().sign().unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
     let (shipped_store, ended) = (store.clone(), Arc::clone(&is_over));

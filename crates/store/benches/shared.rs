@@ -73,8 +73,43 @@ fn main() {
         report.insert(format!("shared_p50_ms_{callers}"), json!(p50(&taken[1])));
     }
     drop(stores);
+    report.insert(
+        "shared_three_nodes_ratio".to_owned(),
+        json!(three_nodes(&folder)),
+    );
     let _ = fs::remove_dir_all(&folder);
     println!("{}", serde_json::Value::Object(report));
+}
+
+/// Calls a second of three nodes on one database, as a part of those of one node. Both are
+/// measured in turn, with as many callers in all.
+fn three_nodes(folder: &Path) -> f64 {
+    let nodes = ["a", "b", "c"].map(|name| {
+        let node = folder.join(name);
+        write_settings(&node);
+        open(&node)
+    });
+    let mut rates: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        for (count, rates) in [1, 3].into_iter().zip(&mut rates) {
+            let began = Instant::now();
+            std::thread::scope(|scope| {
+                for caller in 0..CALLERS {
+                    let node = &nodes[caller % count];
+                    scope.spawn(move || calls(node, &format!("many-{caller}")));
+                }
+            });
+            #[expect(clippy::cast_precision_loss, reason = "a count of calls")]
+            let made = (CALLERS * CALLS) as f64;
+            rates.push(made / began.elapsed().as_secs_f64());
+        }
+    }
+    let [one, three] = rates.map(|mut rates| {
+        rates.sort_by(f64::total_cmp);
+        rates[rates.len() / 2]
+    });
+    println!("calls a second: one node {one:.0}, three nodes {three:.0}");
+    three / one
 }
 
 fn write_settings(node: &Path) {

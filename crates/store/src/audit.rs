@@ -30,6 +30,7 @@ pub(crate) mod write;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use model::record::audit::chain::{Head, Record};
 use model::record::audit::proof::{ExportedLine, GrowthProof, RecordProof};
@@ -39,7 +40,7 @@ use model::record::note::{NoteKey, SignedNote};
 use model::record::witness::WitnessRequest;
 use model::sync::lock;
 use rusqlite::Connection;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::audit::entry::{AuditEntry, AuditItem, Filter, FoundEntry, Link, NoticeEntry};
 use crate::audit::evidence::head_file;
@@ -68,8 +69,12 @@ pub struct Audit {
     writer: Arc<Writer>,
     /// Opened by the first read; most processes only write.
     index: Mutex<Option<Connection>>,
+    /// Of those who follow: news must not wait for a long list.
+    followed: Mutex<Option<Connection>>,
     mark: AuditMark,
     shipping: Mutex<ShipStatus>,
+    /// A call waits until its opening is shipped.
+    ship_wanted: Notify,
 }
 
 impl Audit {
@@ -79,7 +84,9 @@ impl Audit {
             home,
             writer,
             index: Mutex::default(),
+            followed: Mutex::default(),
             shipping: Mutex::default(),
+            ship_wanted: Notify::new(),
         }
     }
 
@@ -87,6 +94,7 @@ impl Audit {
     /// process. The caller makes call ids unique.
     pub async fn open(&self, opening: Opening) -> Result<OpenRow, StoreError> {
         let new = NewEntry::new(opening)?;
+        // Before it is queued: a record that no line can hold must not fail a whole group.
         if new.part.len() > limit::RECORD_BYTES_MAX {
             return Err(StoreError::TooLong {
                 bytes: new.part.len(),
@@ -107,6 +115,8 @@ impl Audit {
     /// Writes how a call ended. Resolves when that survives the death of this process.
     /// After an error the end is kept and written as soon as possible.
     pub async fn close(&self, mut row: OpenRow, closing: Closing) -> Result<Link, StoreError> {
+        // From here on the row counts as ended. If the write fails, the end is
+        // owed, not forgotten.
         let (status, differs) = (closing.status, closing.shadow.is_some());
         let part = bounded_part(closing)?;
         let end = row.end(status, differs, part);
@@ -175,7 +185,9 @@ impl Audit {
     /// Entries that ended and notices that were written after a sequence, oldest first. To
     /// follow the audit, ask again with the last one's [`AuditItem::last_sequence`].
     pub fn after(&self, sequence: u64, limit: usize) -> Result<Vec<AuditItem>, StoreError> {
-        self.read(|reader| read::after(reader, sequence, limit))
+        self.read_by(&self.followed, |reader| {
+            read::after(reader, sequence, limit)
+        })
     }
 
     /// The last record.
@@ -267,20 +279,14 @@ impl Audit {
 
     /// The records of the newest head that a witness cosigned.
     pub fn witnessed_size(&self) -> Result<u64, StoreError> {
-        let cosigned = head_file::read_file(&self.cosigned_file())?;
-        let last = cosigned.last().and_then(|note| note.head().ok());
+        let last = head_file::last_cosigned(&audit_folder(&self.home))?;
+        let last = last.and_then(|note| note.head().ok());
         Ok(last.map_or(0, |head| head.size))
     }
 
     /// Keeps a head with the cosignatures of witnesses.
     pub fn keep_cosigned(&self, note: &SignedNote) -> Result<(), StoreError> {
-        let file = self.cosigned_file();
-        let _lock = head_file::read_lock(&audit_folder(&self.home))?;
-        let known = head_file::read_file(&file)?;
-        if known.iter().any(|it| it.text() == note.text()) {
-            return Ok(());
-        }
-        head_file::append_copy(&file, note)
+        head_file::keep_cosigned(&audit_folder(&self.home), note)
     }
 
     /// Records on the disk behind a sequence, as many as one batch may have.
@@ -299,6 +305,8 @@ impl Audit {
                     )));
                 };
                 let record = line.record;
+                // Not beyond the index: only what the index covers is on
+                // the disk for certain.
                 if record.sequence > reach
                     || records.len() >= limit::SHIP_RECORDS_MAX
                     || bytes >= limit::SHIP_BYTES_MAX
@@ -346,15 +354,41 @@ impl Audit {
         lock(&self.shipping).clone()
     }
 
+    /// Waits until the database acknowledged the opening of a call. An error if it does not
+    /// in time.
+    pub async fn await_shipped(&self, row: &OpenRow) -> Result<(), StoreError> {
+        let until = Instant::now() + Duration::from_millis(limit::SHIP_SYNC_MS_MAX);
+        let unavailable = |why: String| StoreError::Unavailable {
+            doing: "ship the audit",
+            why,
+        };
+        loop {
+            let status = self.shipping();
+            if status.shipped >= row.sequence() {
+                return Ok(());
+            }
+            if let Some(fault) = status.fault {
+                return Err(unavailable(fault));
+            }
+            if Instant::now() >= until {
+                let wait = limit::SHIP_SYNC_MS_MAX;
+                return Err(unavailable(format!("not within {wait} ms")));
+            }
+            self.ship_wanted.notify_one();
+            tokio::time::sleep(Duration::from_millis(limit::SHIP_LOOK_MS)).await;
+        }
+    }
+
+    /// Returns when a call waits until its opening is shipped.
+    pub async fn shipping_wanted(&self) {
+        self.ship_wanted.notified().await;
+    }
+
     /// The sequence and hash of a record; nothing if the log does not have it.
     pub(crate) fn head_of(&self, sequence: u64) -> Result<Option<Head>, StoreError> {
         let snapshot = LogSnapshot::take(&audit_folder(&self.home))?;
         let line = snapshot.find(sequence)?;
         Ok(line.map(|line| line.head()))
-    }
-
-    fn cosigned_file(&self) -> PathBuf {
-        audit_folder(&self.home).join("cosigned")
     }
 
     fn signer(&self) -> &Signer {
@@ -383,6 +417,8 @@ impl Audit {
         let folder = audit_folder(&self.home);
         let key = self.public_key()?;
         let key = key.ok_or_else(|| unsigned("this home has no key".to_owned()))?;
+        // The prover before the reader: the log read later surely has all the
+        // records of its head.
         let prover = Prover::open(&folder)?;
         let heads = head_file::read(&folder)?;
         let index = self.own_index()?;
@@ -408,7 +444,15 @@ impl Audit {
         &self,
         read: impl FnOnce(&AuditReader<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut index = lock(&self.index);
+        self.read_by(&self.index, read)
+    }
+
+    fn read_by<T>(
+        &self,
+        index: &Mutex<Option<Connection>>,
+        read: impl FnOnce(&AuditReader<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut index = lock(index);
         let index = match &mut *index {
             Some(index) => index,
             none => none.insert(self.own_index()?),

@@ -181,6 +181,15 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// Another node changed a file that nodes share.
+    #[error(
+        "another node changed `{}` first, and that holds; your version is in `trash`",
+        .path.display()
+    )]
+    Overtaken {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file does not exist.
     #[error("`{}` does not exist", .path.display())]
     Missing {

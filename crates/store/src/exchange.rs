@@ -79,6 +79,7 @@ fn read_folder(folder: &Path) -> Result<Vec<SignedNote>, StoreError> {
         Err(error) => return Err(fail(error)),
     };
     let mut notes = Vec::new();
+    // Others write to this folder too; a bound keeps a full one from holding us up.
     for entry in entries.take(limits::PEERS_MAX * 4) {
         let path = entry.map_err(fail)?.path();
         if path.extension().is_none_or(|ending| ending != ENDING) {
@@ -105,14 +106,18 @@ fn write_folder(folder: &Path, note: &SignedNote, key: &NoteKey) -> Result<(), S
     fs::create_dir_all(folder).map_err(fail)?;
     let path = folder.join(file_name(key));
     let there: Option<SignedNote> = read_text(&path).ok().and_then(|text| text.parse().ok());
+    // A file that is not signed by our key is not ours, and is replaced.
     let there = there.filter(|there| key.has_signed(there, &is_sound));
     let there = there.and_then(|there| there.head().ok());
     if let Some(there) = there {
+        // A newer head of the same log elsewhere means that this home was
+        // copied or set back.
         check_published(&there, &head, &path.display().to_string())?;
         if there == head {
             return Ok(());
         }
     }
+    // Named by process, so that two of them do not write into one unfinished file.
     let unfinished = folder.join(format!(".{}.{}", file_name(key), std::process::id()));
     let written = File::create(&unfinished)
         .and_then(|mut file| file.write_all(note.to_string().as_bytes()))

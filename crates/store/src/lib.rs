@@ -22,6 +22,8 @@ pub mod limit;
 pub mod parallel;
 /// A Postgres that several homes share.
 mod postgres;
+/// Settings, rules and tool documents that nodes share.
+mod share;
 /// What an operator does with a shared store.
 pub mod shared;
 /// Copying records to a database that nodes share.
@@ -41,7 +43,7 @@ pub mod tools;
 pub use audit::Audit;
 pub use audit::entry::{AuditEntry, AuditItem, Filter, FoundEntry, Link, NoticeEntry, Rows};
 pub use audit::evidence::head_file::read_file as read_heads;
-pub use audit::evidence::key::is_sound as is_signature_sound;
+pub use audit::evidence::key::{is_sound as is_signature_sound, public_key};
 pub use audit::evidence::nodes::{NodePath, VerifiedNode, VerifiedNodes, verify_nodes};
 pub use audit::evidence::offline::{Expectation, verify_export};
 pub use audit::evidence::signer::SigningStatus;
@@ -54,7 +56,8 @@ pub use exchange::HeadExchange;
 pub use home::settings;
 pub use postgres::address::{SecretReader, set_secret_reader};
 pub use postgres::schema::SchemaStatus;
-pub use ship::{NodeItem, ShipDatabase, Shipper};
+pub use share::{OWN_TABLES, SettingsEdit, SharedFiles, SyncedFiles};
+pub use ship::{NodeItem, ShipDatabase, ShippedLog, Shipper};
 pub use store::{Store, StoreStatus};
 pub use tables::approvals::{Approval, Approvals};
 pub use tables::callers::CallerRecords;
@@ -66,6 +69,7 @@ pub use tables::publications::{
 };
 pub use tables::scripts::{JournalSave, ScriptJournal, Scripts, TakenJournal};
 pub use tables::usage::QuotaUsage;
+pub use tables::waiting_scripts::WaitingScripts;
 pub use tables::witnessed::{WitnessedHead, WitnessedHeads};
 pub use tables::{approvals, callers, jobs, keys, names, people, publications, scripts, usage};
 pub use tools::{ToolFile, ToolFolder};

@@ -66,6 +66,11 @@ model::limits! {
     SHIP_EVERY_MS_MAX: u64 = 250;
     /// How long the database may take for one batch, in milliseconds.
     SHIP_MS_MAX: u64 = 10_000;
+    /// How long a call may wait until its opening is shipped, in milliseconds, where the
+    /// settings say so.
+    SHIP_SYNC_MS_MAX: u64 = 5_000;
+    /// How often it looks, in milliseconds.
+    SHIP_LOOK_MS: u64 = 2;
     /// Leaves of the tree that are written together.
     LEAVES_PIECE_MAX: usize = 4_096;
     /// The file of the key that signs, in bytes.
@@ -78,6 +83,10 @@ model::limits! {
     PERSON_CODES_MAX: usize = 8;
     /// Sessions of people at the Studio at one time. The longest unused gives way.
     PERSON_SESSIONS_MAX: usize = 64;
+    /// Texts of scripts that wait for a person, at one time.
+    WAITING_SCRIPTS_MAX: usize = 256;
+    /// Bytes of one such text, with the places of its calls.
+    WAITING_SCRIPT_BYTES_MAX: usize = 1 << 20;
     /// Background jobs of one caller that are remembered.
     JOBS_PER_CALLER_MAX: i64 = 100;
     /// Background jobs that are remembered.
@@ -96,6 +105,18 @@ model::limits! {
     SHARED_LEASE_S: u64 = 15;
     /// Questions about changes after which old leases are forgotten.
     SHARED_FORGET_ROUNDS: u64 = 600;
+    /// How often files are brought together with the shared store again, when other nodes
+    /// change them at the same time.
+    SHARE_ATTEMPTS_MAX: u32 = 64;
+    /// Files that are sent to the shared store in one statement.
+    SHARE_PIECE_FILES_MAX: usize = 256;
+    /// How often a call is counted again in one statement when other nodes count at the same
+    /// time; then once under a lock.
+    USAGE_ATTEMPTS_MAX: usize = 8;
+    /// Limits of callers whose count a process remembers as it wrote it to a shared store.
+    USAGE_KNOWN_MAX: usize = 16_384;
+    /// Parts of them that are locked separately.
+    USAGE_PARTS: usize = 64;
     /// Prepared statements kept for one connection.
     SHARED_STATEMENTS_MAX: usize = 256;
     /// A file of certificate authorities, in bytes.

@@ -8,9 +8,11 @@ use crate::clock;
 use crate::error::StoreError;
 use crate::home::database::{self, LazyConnection};
 use crate::home::process;
+use crate::postgres::Cluster;
 use crate::postgres::address::Address;
 use crate::postgres::schema::{self, SchemaStatus};
-use crate::postgres::{Cluster, watch};
+use crate::postgres::watch::NewsKind;
+use crate::share::SharedFiles;
 use crate::sql::tables::{Tables, Writers};
 use crate::sql::{self, Executor, SqlRow, SqlValue, values};
 
@@ -23,6 +25,8 @@ pub struct SharedStatus {
     pub schema: SchemaStatus,
     /// Processes that take part now.
     pub processes: u64,
+    /// The revision of the settings, rules and documents that nodes share.
+    pub files_revision: u64,
     /// How long a question took, in microseconds.
     pub answer_us: u64,
     /// How far our own clock is behind its clock, in milliseconds; small differences are 0.
@@ -59,16 +63,18 @@ pub fn status(home: &Path) -> Result<Option<SharedStatus>, StoreError> {
     let began = Instant::now();
     let processes = match schema.found {
         0 => 0,
-        _ => {
-            cluster.news().version(watch::NewsKind::Keys, pool)?;
-            living(&cluster)?
-        }
+        _ => living(&cluster)?,
     };
-    let answer_us = u64::try_from(began.elapsed().as_micros() / 2).unwrap_or(u64::MAX);
+    let answer_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let files_revision = match schema.found < schema.known {
+        true => 0,
+        false => cluster.news().version(NewsKind::Files, pool)?,
+    };
     Ok(Some(SharedStatus {
         address: shown,
         schema,
         processes,
+        files_revision,
         answer_us,
         behind_ms: clock::behind_ms(),
     }))
@@ -108,6 +114,12 @@ pub fn copy(home: &Path, to: CopyTarget) -> Result<Option<Vec<CopiedTable>>, Sto
             why: why.to_owned(),
         });
     }
+    let files = SharedFiles::new(home, &cluster);
+    if to == CopyTarget::Shared && files.revision()? > 0 {
+        return Err(StoreError::Address {
+            why: "`shared_files` is not empty where it is to be copied to".to_owned(),
+        });
+    }
     let shared = Tables::Shared(cluster);
     let (from, into) = match to {
         CopyTarget::Shared => (own, shared),
@@ -138,12 +150,18 @@ pub fn copy(home: &Path, to: CopyTarget) -> Result<Option<Vec<CopiedTable>>, Sto
         Ok(())
     });
     copied?;
+    // Afterwards: should this fail, the next process of the home does it.
+    files.sync()?;
     let counted = TABLES.iter().zip(&read);
     let counted = counted.map(|(table, rows)| CopiedTable {
         name: table.name,
         rows: u64::try_from(rows.len()).unwrap_or(u64::MAX),
     });
-    Ok(Some(counted.collect()))
+    let files = CopiedTable {
+        name: "shared_files",
+        rows: files.count()?,
+    };
+    Ok(Some(counted.chain([files]).collect()))
 }
 
 const COPYING: &str = "copy the store";
@@ -392,6 +410,16 @@ const TABLES: &[CopiedColumns] = &[
         name: "script_steps",
         columns: &[("script", 'n'), ("number", 'n'), ("step", 't')],
         order: "script, number",
+    },
+    CopiedColumns {
+        name: "waiting_scripts",
+        columns: &[
+            ("call_id", 't'),
+            ("script_call", 't'),
+            ("kept_ms", 'n'),
+            ("script", 't'),
+        ],
+        order: "call_id",
     },
     CopiedColumns {
         name: "jobs",

@@ -16,7 +16,7 @@ use model::record::audit::chain::Head;
 use model::record::note::TreeHead;
 
 pub use database::ShipDatabase;
-pub use list::NodeItem;
+pub use list::{NodeItem, ShippedLog};
 
 use crate::audit::shipped::ShipStatus;
 use crate::error::StoreError;
@@ -81,6 +81,8 @@ impl Shipper {
         let store = self.store.clone();
         let key = run(move || store.audit().public_key()).await?;
         // A log without a key has no name yet; the first head makes one.
+        // The name of the log is that of its key, and rows without it could
+        // not be told apart.
         let Some(key) = key else {
             return Ok(0);
         };
@@ -96,6 +98,8 @@ impl Shipper {
             return Ok(batch.waiting);
         };
         self.database.ship(&node, &batch.records).await?;
+        // Before it is written down here: asking again for what is there costs little, and
+        // missing it would not.
         self.shipped = Some(last);
         let store = self.store.clone();
         run(move || store.audit().acknowledge_shipped(last)).await?;
@@ -109,6 +113,8 @@ impl Shipper {
             return Ok(0);
         };
         let store = self.store.clone();
+        // By hash: a database that holds other records under our name is
+        // evidence, not a start.
         let own = run(move || store.audit().head_of(there.sequence)).await?;
         match own {
             Some(own) if own != there => Err(contradiction(format!(
@@ -140,6 +146,7 @@ pub(crate) fn check_published(
     place: &str,
 ) -> Result<(), StoreError> {
     let (size, known) = (head.size, there.size);
+    // A fork that the owner acknowledged is signed as one, and may be shorter.
     if known > size && head.fork.is_none() {
         return Err(contradiction(format!(
             "`{place}` holds a head of this log over {known} records, but the log has {size}: it \

@@ -14,6 +14,7 @@ use crate::home::process::Liveness;
 use crate::home::{database, permission, process};
 use crate::postgres::Cluster;
 use crate::postgres::watch::NewsKind;
+use crate::share::SharedFiles;
 use crate::sql::peers::Peers;
 use crate::sql::tables::Tables;
 use crate::sql::version::VersionCounter;
@@ -24,6 +25,7 @@ use crate::tables::people::People;
 use crate::tables::publications::Publications;
 use crate::tables::scripts::Scripts;
 use crate::tables::usage::QuotaUsage;
+use crate::tables::waiting_scripts::WaitingScripts;
 use crate::tables::witnessed::WitnessedHeads;
 
 /// The store of one home. Clones share it; dropping the last one closes it.
@@ -60,8 +62,10 @@ struct Inner {
     people: People,
     usage: QuotaUsage,
     scripts: Scripts,
+    waiting_scripts: WaitingScripts,
     jobs: Jobs,
     witnessed: WitnessedHeads,
+    files: Option<SharedFiles>,
     writer: Arc<Writer>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
@@ -77,10 +81,15 @@ impl Store {
     /// dead processes left open.
     pub fn open(home: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
         let database = database::prepare(home)?;
+        // After the database was made: `prepare` takes rights away from
+        // others where it can.
         permission::check(home)?;
+        // Once and for all: the paths below must not depend on links that change later.
         let home = home
             .canonicalize()
             .map_err(|error| StoreError::file("find", home, error))?;
+        // Before the audit is opened. A record in the name of a process without a lock
+        // would look like that of a dead one.
         let liveness = process::begin(&home)?;
         let process = Arc::clone(liveness.identity().id());
         let (writer, crashed) = Writer::open(&home, liveness.identity(), settings)?;
@@ -106,9 +115,11 @@ impl Store {
             callers,
             people: People::new(tables("FULL")),
             usage: QuotaUsage::new(tables("NORMAL"), peers.clone(), &process),
+            waiting_scripts: WaitingScripts::new(tables("NORMAL")),
             scripts: Scripts::new(tables("FULL"), peers.clone(), &process),
             jobs: Jobs::new(tables("NORMAL"), peers, &process),
             witnessed: WitnessedHeads::new(&home, tables("FULL")),
+            files: shared.map(|cluster| SharedFiles::new(&home, cluster)),
             writer: Arc::clone(&writer),
             crashed,
             threads: Vec::new(),
@@ -193,6 +204,12 @@ impl Store {
         &self.inner.scripts
     }
 
+    /// Texts of scripts whose calls ask a person.
+    #[must_use]
+    pub fn waiting_scripts(&self) -> &WaitingScripts {
+        &self.inner.waiting_scripts
+    }
+
     /// The heads of other people's logs.
     #[must_use]
     pub fn witnessed(&self) -> &WitnessedHeads {
@@ -203,6 +220,12 @@ impl Store {
     #[must_use]
     pub fn jobs(&self) -> &Jobs {
         &self.inner.jobs
+    }
+
+    /// Settings, rules and documents that nodes share; nothing if this home stands alone.
+    #[must_use]
+    pub fn shared_files(&self) -> Option<&SharedFiles> {
+        self.inner.files.as_ref()
     }
 
     /// Applies other settings from the next record on. The length of the queue is
@@ -249,6 +272,7 @@ impl Drop for Inner {
         if let Some(writer) = threads.next() {
             let _ = writer.join();
         }
+        // After the writer, whose last records they have to cover.
         shared.syncer.stop();
         shared.signer.stop();
         for thread in threads {

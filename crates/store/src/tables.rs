@@ -20,5 +20,7 @@ pub mod publications;
 pub mod scripts;
 /// How much of their quotas callers used.
 pub mod usage;
+/// Texts of scripts whose calls ask a person.
+pub(crate) mod waiting_scripts;
 /// The heads of other people's logs.
 pub(crate) mod witnessed;

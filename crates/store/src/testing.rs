@@ -7,11 +7,14 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use crate::error::StoreError;
 use model::sync::lock;
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::error::StoreError;
 
 /// Device, inode and birth time: inode numbers are reused.
 type Key = (u64, u64, SystemTime);
@@ -43,6 +46,37 @@ impl<S: Copy + PartialEq> Failing<S> {
         let error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_WRITE);
         Err(rusqlite::Error::SqliteFailure(error, None))
     }
+}
+
+/// How many statements this process may still send to a shared store before it is killed.
+/// Zero: as many as it likes.
+static STEPS_LEFT: AtomicU64 = AtomicU64::new(0);
+
+/// Kills this process, without a word, before its n-th statement to a shared store: after the
+/// answer to the one before it.
+pub fn kill_at_step(step: u64) {
+    STEPS_LEFT.store(step, Ordering::SeqCst);
+}
+
+pub(crate) fn step_shared() {
+    let left = STEPS_LEFT.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+        left.checked_sub(1)
+    });
+    if left == Ok(1) {
+        let _ = kill_process(getpid(), Signal::KILL);
+    }
+}
+
+/// How far the clock of this process is wrong, in milliseconds.
+static CLOCK_AHEAD_MS: AtomicI64 = AtomicI64::new(0);
+
+/// Sets the clock of this process wrong.
+pub fn set_clock_ahead(ms: i64) {
+    CLOCK_AHEAD_MS.store(ms, Ordering::SeqCst);
+}
+
+pub(crate) fn clock_ahead_ms() -> i64 {
+    CLOCK_AHEAD_MS.load(Ordering::SeqCst)
 }
 
 /// Homes whose audit refuses notices.

@@ -153,6 +153,8 @@ impl ToolFolder {
             let entry = entry.map_err(fail)?;
             let name = entry.file_name();
             if is_tool(&name) {
+                // `file_type` of the listing costs no system call; the kind is checked
+                // again after opening.
                 let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
                 listed.push((name, is_file));
             }
@@ -232,6 +234,8 @@ impl ToolFolder {
             let to = self.trash.join(name);
             match renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE) {
                 Ok(()) => {
+                    // The place it went to first, so that a power cut in between does not
+                    // lose the file.
                     sync_folder(&self.trash)?;
                     sync_folder(&self.tools)?;
                     return Ok(to);
@@ -296,6 +300,8 @@ impl ToolFolder {
     /// the folder says.
     fn look(&self, name: &OsStr, is_file: bool, known: Option<&Cached>) -> Option<Cached> {
         let path = self.tools.join(name);
+        // A new plain file is opened at once: asking about it first would double the system
+        // calls of the first scan.
         if known.is_none() && is_file && name.to_str().is_some() {
             return match read(&path) {
                 Ok((metadata, text)) => Some(Cached::new(name, &metadata, text)),
@@ -331,6 +337,8 @@ impl Cached {
     fn new(name: &OsStr, metadata: &Metadata, text: Result<Arc<str>, FileFault>) -> Cached {
         Cached {
             stamp: Stamp::of(metadata),
+            // A file changed just now can change again within one tick of the clock and
+            // look the same.
             is_settled: is_older(metadata, SETTLED_AGE),
             file: ToolFile {
                 file_name: shown(name),
@@ -366,9 +374,39 @@ fn is_tool(name: &OsStr) -> bool {
     bytes.ends_with(b".json") && !bytes.starts_with(b".")
 }
 
+/// The name and text of every tool file of a folder that can be read, by name.
+pub(crate) fn read_folder(folder: &Path) -> Result<Vec<(String, String)>, StoreError> {
+    let fail = |error| StoreError::file("read", folder, error);
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(fail(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(fail)?;
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let name = entry.file_name();
+        let Some(text_name) = name.to_str().filter(|_| is_file && is_tool(&name)) else {
+            continue;
+        };
+        let stem = text_name.strip_suffix(".json").unwrap_or(text_name);
+        if check_stem(stem).is_err() || found.len() >= limit::TOOL_FILES_MAX {
+            continue;
+        }
+        if let Ok((_, Ok(text))) = read(&entry.path()) {
+            found.push((text_name.to_owned(), text.to_string()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// Reads a whole regular file. Its kind is checked again after opening, because the
 /// name may lead to something else by now.
 fn read(path: &Path) -> io::Result<(Metadata, Result<Arc<str>, FileFault>)> {
+    // `NONBLOCK`, because a pipe under this name would hold the scan until
+    // another process writes.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut file = OpenOptions::new()
         .read(true)
@@ -435,7 +473,7 @@ fn check_kind(metadata: &Metadata) -> Result<(), FileFault> {
     Ok(())
 }
 
-fn check_stem(stem: &str) -> Result<(), StoreError> {
+pub(crate) fn check_stem(stem: &str) -> Result<(), StoreError> {
     let why = if stem.is_empty() {
         "it is empty"
     } else if stem.len() > limit::STEM_BYTES_MAX {

@@ -34,12 +34,19 @@ include!(concat!(env!("OUT_DIR"), "/asset_table.rs"));
 /// The page itself.
 const PAGE: &str = "/index.html";
 /// What is said where the page was not built.
-pub(crate) const UNBUILT: &str =
+const UNBUILT: &str =
     "the page was not built into this program: run `cargo xtask studio`, then build it again";
 
-/// Whether the page is in this program.
-pub(crate) fn is_built() -> bool {
-    !ASSETS.is_empty()
+/// What stops the page from being shown, in one sentence, if anything does. A server that
+/// has no page does not start: there is none in its place.
+#[must_use]
+pub fn missing() -> Option<&'static str> {
+    missing_in(ASSETS)
+}
+
+fn missing_in(assets: &[Asset]) -> Option<&'static str> {
+    let has_page = assets.iter().any(|asset| asset.path == PAGE);
+    (!has_page).then_some(UNBUILT)
 }
 
 /// The file at a path.
@@ -52,6 +59,7 @@ fn serve(assets: &'static [Asset], path: &str, headers: &HeaderMap) -> Response 
     if assets.is_empty() && wanted == PAGE {
         return ApiError::unavailable(UNBUILT).into();
     }
+    // The table is sorted when it is built. There is nothing to join or to normalise.
     let found = assets.binary_search_by(|asset| asset.path.cmp(wanted));
     match found.ok().and_then(|at| assets.get(at)) {
         Some(asset) => answer(asset, headers),
@@ -63,6 +71,7 @@ fn answer(asset: &'static Asset, headers: &HeaderMap) -> Response {
     let etag = format!("\"{}\"", asset.etag);
     let kept = headers.get_all(IF_NONE_MATCH).iter();
     let mut kept = kept.filter_map(|value| value.to_str().ok());
+    // Compared with our own tag only: `*` and weak tags are simply not equal.
     let is_kept = kept.any(|value| value.split(',').any(|one| one.trim() == etag));
     let (encoding, bytes) = packed(asset, headers);
     let mut response = match is_kept {
@@ -148,6 +157,15 @@ mod tests {
             map.append(name, value.parse().expect("a value"));
         }
         serve(TABLE, path, &map)
+    }
+
+    #[test]
+    fn a_program_without_its_page_says_how_to_make_it() {
+        assert_eq!(missing_in(TABLE), None);
+        let says = missing_in(&[]).expect("a sentence");
+        assert!(says.contains("run `cargo xtask studio`"), "{says}");
+        let only_files = TABLE.get(..1).expect("a file");
+        assert!(missing_in(only_files).is_some());
     }
 
     fn header<'a>(response: &'a Response, name: &str) -> &'a str {

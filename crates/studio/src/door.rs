@@ -12,7 +12,7 @@ use axum::routing::{MethodFilter, MethodRouter};
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::route::{API, CALLBACK, CHANGE, Needs, Route, VIEW, respond};
+use crate::route::{API, CALLBACK, CHANGE, Needs, Route, VIEW, on_disk, respond};
 use crate::studio::Studio;
 use crate::{api, asset, event, guard, oauth, page, session};
 
@@ -20,12 +20,6 @@ impl Studio {
     /// Every route of the Studio, with its checks around it.
     pub fn router(&self) -> Router {
         guard::around(router(self), self)
-    }
-
-    /// What stops the page from being shown, in one sentence, if anything does.
-    #[must_use]
-    pub fn missing(&self) -> Option<&'static str> {
-        (!asset::is_built()).then_some(asset::UNBUILT)
     }
 
     /// Every route as method and path, for tests that walk them.
@@ -53,7 +47,7 @@ fn table() -> Vec<Route> {
             &[],
             |studio, asked| async move {
                 let given = asked.read()?;
-                session::sign_in(&studio, &asked, given)
+                on_disk(move || session::sign_in(&studio, &asked, given)).await
             },
         )
         .taking::<session::SignIn>()
@@ -71,7 +65,7 @@ fn table() -> Vec<Route> {
             VIEW,
             "Ends this session",
             &[],
-            |studio, asked| async move { session::sign_out(&studio, &asked) },
+            |studio, asked| on_disk(move || session::sign_out(&studio, &asked)),
         )
         .answering::<page::DoneView>(),
         Route::get(
@@ -142,6 +136,8 @@ fn router(studio: &Studio) -> Router {
             Method::POST => MethodFilter::POST,
             Method::PUT => MethodFilter::PUT,
             Method::DELETE => MethodFilter::DELETE,
+            // The table has no other method; an odd one would be a GET,
+            // which changes nothing.
             _ => MethodFilter::GET,
         };
         let path = route.path;
@@ -171,6 +167,7 @@ async fn refuse_method() -> Response {
 /// What is no route of the API is a file of the page, or nothing.
 async fn files(request: Request) -> Response {
     let path = request.uri().path();
+    // Under the API there are no files: a mistyped route must not answer with the page.
     if path.starts_with(API) {
         return ApiError::unknown("there is nothing at this address of the API").into();
     }

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::error::{ApiError, ApiResult};
 use crate::hub::LAST_EVENT_ID;
 use crate::limit;
-use crate::page::audit;
+use crate::page::{audit, inbox};
 use crate::request::Asked;
 use crate::studio::Studio;
 
@@ -48,6 +48,7 @@ pub(crate) async fn stream(studio: Studio, asked: Asked) -> ApiResult<Response> 
     let place = place.map_err(|_| ApiError::unavailable("too many pages listen at one time"))?;
     watch_while_listened(&studio);
     hub.listened.notify_one();
+    // Subscribed before the number is read, so that no event falls in between.
     let newest = hub.newest.subscribe();
     let ends = hub.ends.subscribe();
     let seq = lock(&hub.kept).seq;
@@ -56,6 +57,7 @@ pub(crate) async fn stream(studio: Studio, asked: Asked) -> ApiResult<Response> 
     if asked.headers.contains_key(LAST_EVENT_ID) {
         match hub
             .left_off(&asked.headers)
+            // Events that are gone cannot be made up for, so such a page starts over.
             .filter(|after| hub.since(*after).is_some())
         {
             Some(after) => seen = after,
@@ -104,6 +106,7 @@ impl Stream {
                     Err(_) => Woken::Silence,
                 },
             };
+            // Not for each event: looking at the session is a question to the store.
             if woken != Woken::News || self.checked.elapsed() >= ping {
                 self.checked = Instant::now();
                 if !self.is_open().await {
@@ -115,6 +118,8 @@ impl Stream {
                 Woken::Ends => continue,
                 Woken::Silence => {
                     let at_ms = model_now();
+                    // To all pages: it gets a number like any other event, so none
+                    // seems to be missing.
                     hub.tell("ping", json!({ "atMs": at_ms }));
                 }
                 Woken::News => {}
@@ -138,6 +143,7 @@ impl Stream {
         let (studio, secret) = (self.studio.clone(), self.secret.clone());
         let look = move || studio.engine().people().is_open(&secret, studio.address());
         let looked = tokio::task::spawn_blocking(look).await;
+        // In doubt the stream ends. The page signs in again, or reconnects.
         matches!(looked, Ok(Ok(true)))
     }
 
@@ -189,10 +195,12 @@ async fn watch(studio: &Studio) {
             hub.listened.notified().await;
             let mut kept = lock(&hub.kept);
             kept.events.clear();
+            // A number that no page has seen, so that those who come back start over.
             kept.seq += 1;
             drop(kept);
         }
         let engine = Arc::clone(&studio.inner.engine);
+        // Taken, so that a look that fails starts from nothing and tells nothing wrong.
         let before = known.take();
         let looked = tokio::task::spawn_blocking(move || Seen::look(&engine, before)).await;
         if let Ok((seen, news)) = looked {
@@ -253,22 +261,12 @@ impl Seen {
             Err(_) => before.pending.clone(),
         };
         for id in pending.symmetric_difference(&before.pending) {
-            let state = match pending.contains(id) {
-                true => "pending".to_owned(),
-                false => {
-                    let found = engine.approvals().find(id);
-                    let state = found.map(|row| serde_json::to_value(row.state));
-                    let state = state.ok().and_then(Result::ok);
-                    state
-                        .and_then(|state| state.as_str().map(str::to_owned))
-                        .unwrap_or_default()
-                }
-            };
+            // With the question itself: one more among a thousand is one row for a page. Where
+            // it cannot be read, the page asks for all of them.
+            let item = engine.approvals().find(id).ok();
+            let item = item.as_ref().map(inbox::row);
             let waiting = pending.len();
-            news.push((
-                "inbox",
-                json!({"id": id, "state": state, "waiting": waiting}),
-            ));
+            news.push(("inbox", json!({"id": id, "waiting": waiting, "item": item})));
         }
         if !Arc::ptr_eq(&snapshot, &before.snapshot) {
             news.push(("tools", json!({})));

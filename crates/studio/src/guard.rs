@@ -61,6 +61,7 @@ async fn guard(State(studio): State<Studio>, request: Request, next: Next) -> Re
         Ok(()) => next.run(request).await,
         Err(error) => error.into(),
     };
+    // Also over what a handler set: no route may loosen the policy.
     let into = response.headers_mut();
     for (name, value) in HEADERS {
         into.insert(name, HeaderValue::from_static(value));
@@ -83,15 +84,21 @@ fn check(studio: &Studio, request: &Request) -> ApiResult<()> {
     if let Some(authority) = request.uri().authority() {
         names.push(authority.as_str().as_bytes());
     }
+    // Attack: DNS rebinding. A page whose name leads here still sends its own name. Two
+    // `Host` lines would let two readers see two names.
     if hosts.len() != 1 || !addresses.host_is_ours(&names) {
         return Err(ApiError::host());
     }
+    // Before the cookie is read: over plain HTTP from elsewhere it could be
+    // copied on the way.
     if !addresses.is_private_way(&hosts) {
         return Err(ApiError::insecure());
     }
     let origins = all(headers, &ORIGIN);
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let is_own = addresses.is_own_page(&hosts, &origins);
+    // A change must say where it comes from. A read may leave it out, as browsers do for
+    // plain links.
     if (changes || !origins.is_empty()) && !is_own {
         return Err(ApiError::origin());
     }
@@ -103,6 +110,7 @@ fn check(studio: &Studio, request: &Request) -> ApiResult<()> {
 fn check_site(headers: &HeaderMap, method: &Method, path: &str) -> ApiResult<()> {
     let sites = all(headers, &FETCH_SITE);
     let is_data = path.starts_with(API) && path != CALLBACK;
+    // Exactly once, so that a second header cannot add a harmless word.
     let navigates = all(headers, &FETCH_MODE) == [b"navigate".as_slice()];
     match sites.as_slice() {
         [] | [b"same-origin"] => Ok(()),
@@ -111,6 +119,7 @@ fn check_site(headers: &HeaderMap, method: &Method, path: &str) -> ApiResult<()>
         // A link elsewhere may open the page, which holds nothing, and an issuer sends
         // people back. Neither reads anything.
         [b"cross-site" | b"same-site"] if *method == Method::GET && !is_data && navigates => Ok(()),
+        // Fails closed: a value that a later browser invents is not one of ours.
         _ => Err(ApiError::origin()),
     }
 }

@@ -77,6 +77,7 @@ impl EventHub {
         if kept.events.len() > limit::EVENTS_KEPT_MAX {
             kept.events.pop_front();
         }
+        // Woken outside the lock, because each stream takes it again.
         drop(kept);
         self.newest.send_replace(seq);
     }
@@ -103,6 +104,7 @@ impl EventHub {
     pub(crate) fn since(&self, after: u64) -> Option<Vec<HubEvent>> {
         let kept = lock(&self.kept);
         let oldest = kept.events.front().map_or(kept.seq + 1, |event| event.seq);
+        // Ahead of us: an id of another run, or one that was made up.
         if after > kept.seq || after + 1 < oldest {
             return None;
         }
@@ -114,6 +116,7 @@ impl EventHub {
     pub(crate) fn left_off(&self, headers: &HeaderMap) -> Option<u64> {
         let id = headers.get(LAST_EVENT_ID)?.to_str().ok()?;
         let (boot, seq) = id.split_once('.')?;
+        // Numbers start again with each run, so a number alone says nothing.
         (boot == self.boot).then(|| seq.parse().ok()).flatten()
     }
 }

@@ -35,5 +35,6 @@ mod studio;
 /// How often codes are tried.
 mod tries;
 
+pub use asset::missing;
 pub use door::openapi;
 pub use studio::{Studio, StudioSettings};

@@ -35,6 +35,7 @@ pub(crate) struct LoginPage {
 
 /// Begins a sign-in.
 pub(crate) async fn begin(studio: Studio, asked: Asked) -> ApiResult<Response> {
+    // First, because the cookie below would not come back at another name of this host.
     check_address(&studio, &asked.headers)?;
     let login = &studio.inner.login;
     let begun = login.begin(studio.engine(), &back(&studio)).await;
@@ -55,9 +56,11 @@ pub(crate) async fn finish(studio: Studio, asked: Asked) -> ApiResult<Response> 
             let cookie = studio.set_cookie(Some(secret.reveal()), seconds);
             ("/".to_owned(), cookie)
         }
+        // A word from a fixed list. What the issuer sent is never part of the address.
         Err(code) => (format!("/#/sign-in/{code}"), None),
     };
     let mut response = Response::new(Body::empty());
+    // See other: the browser must not send the code a second time.
     *response.status_mut() = StatusCode::SEE_OTHER;
     if let Ok(place) = HeaderValue::from_str(&place) {
         response.headers_mut().insert(LOCATION, place);
@@ -78,6 +81,8 @@ async fn attempt(
     let login = &studio.inner.login;
     let secret = secret(studio, &asked.headers);
     let word = |name: &str| asked.word(name).ok().flatten();
+    // Before anything is asked of the issuer: without our cookie this is not the
+    // browser that began.
     let begun = login.recognise(studio.engine(), secret, word("state"));
     let begun = begun.map_err(|fault| fault.code())?;
     // Each that this browser began makes us ask the issuer, so only so many are tried. Others
@@ -145,6 +150,7 @@ fn set_cookie(response: &mut Response, studio: &Studio, value: &str, seconds: i6
         "{name}{SUFFIX}={value}; Path={CALLBACK}; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}"
     );
     if let Ok(mut header) = HeaderValue::from_str(&text) {
+        // So that no log of the HTTP library shows it.
         header.set_sensitive(true);
         response.headers_mut().append(SET_COOKIE, header);
     }

@@ -10,7 +10,7 @@ mod connect;
 /// What needs attention, and whether this machine is sound.
 mod home;
 /// Questions for people.
-mod inbox;
+pub(crate) mod inbox;
 /// Calls a person makes to see what happens.
 mod inspector;
 /// How many calls, how long, why refused.

@@ -52,6 +52,7 @@ impl Asked {
         match self.query.get(name).map(Vec::as_slice) {
             None => Ok(None),
             Some([one]) => Ok(Some(one.as_str()).filter(|one| !one.is_empty())),
+            // Attack: two readers may take two different ones of them.
             Some(_) => Err(ApiError::request(format!("`{name}` is said twice"))),
         }
     }
@@ -87,6 +88,7 @@ impl Asked {
     /// The body.
     pub(crate) fn read<B: DeserializeOwned>(&self) -> ApiResult<B> {
         serde_json::from_slice(&self.body).map_err(|fault| {
+            // The parser's own words quote the body, so they are put on one line and cut.
             let why = text::elided(&text::one_line(&fault.to_string()), 300);
             ApiError::request(format!("the body is not understood: {why}"))
         })

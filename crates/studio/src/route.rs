@@ -246,11 +246,18 @@ fn blocking(work: impl Fn(&Studio, &Asked) -> ApiResult<Response> + Send + Sync 
     let work = Arc::new(work);
     Arc::new(move |studio, asked| {
         let work = Arc::clone(&work);
-        Box::pin(async move {
-            let done = tokio::task::spawn_blocking(move || work(&studio, &asked)).await;
-            done.unwrap_or_else(|_| Err(ApiError::unavailable("the server could not do that")))
-        })
+        Box::pin(on_disk(move || work(&studio, &asked)))
     })
+}
+
+/// Does work that waits for the disk, on a thread that may.
+pub(crate) async fn on_disk(
+    work: impl FnOnce() -> ApiResult<Response> + Send + 'static,
+) -> ApiResult<Response> {
+    let done = tokio::task::spawn_blocking(work).await;
+    // A panic on that thread. The page learns that it failed, the operator sees why
+    // on standard error.
+    done.unwrap_or_else(|_| Err(ApiError::unavailable("the server could not do that")))
 }
 
 pub(crate) fn json(value: &impl Serialize) -> ApiResult<Response> {
@@ -268,6 +275,7 @@ pub(crate) async fn respond(
     studio: Studio,
     request: Request,
 ) -> ApiResult<Response> {
+    // Not waited for: a queue of requests would grow where an answer helps more.
     let place = Arc::clone(&studio.inner.work).try_acquire_owned();
     let _place = place.map_err(|_| ApiError::unavailable("too many requests at one time"))?;
     let (mut parts, body) = request.into_parts();
@@ -284,14 +292,18 @@ pub(crate) async fn respond(
         body: Default::default(),
     };
     let bytes_max = match route.needs {
+        // Before a session is known, only as much as a code needs is read.
         Needs::Nothing => limit::SIGN_IN_BYTES_MAX,
         Needs::Role(role) => {
             let (of, headers) = (studio.clone(), asked.headers.clone());
             let found = tokio::task::spawn_blocking(move || session::find(&of, &headers)).await;
             let found = found.unwrap_or_else(|_| Err(ApiError::session()))?;
+            // The role first, then the header: a viewer with a sound page
+            // learns what is missing.
             if found.1.person.role < role {
                 return Err(ApiError::role(role.word()));
             }
+            // For every change, whatever the route: no handler can forget it.
             if route.changes() {
                 session::check_csrf(&found.0, &asked.headers)?;
             }
@@ -299,9 +311,11 @@ pub(crate) async fn respond(
             limit::BODY_BYTES_MAX
         }
     };
+    // After the session, so that a stranger is not told which parameters exist.
     asked.query = query(parts.uri.query(), route.query, route.ignores_unknown)?;
     if route.changes() {
         check_content_type(&asked.headers)?;
+        // Attack: a body that comes one byte at a time.
         let bound = Duration::from_secs(limit::BODY_SECONDS_MAX);
         let read = timeout(bound, to_bytes(body, bytes_max)).await;
         asked.body = read
@@ -321,6 +335,7 @@ fn check_content_type(headers: &HeaderMap) -> ApiResult<()> {
     let one = one.to_str().unwrap_or("").to_ascii_lowercase();
     let mut parts = one.split(';').map(str::trim);
     let is_json = parts.next() == Some("application/json");
+    // Other parameters could mean another charset, and so another text.
     let is_plain = parts.all(|part| part == "charset=utf-8");
     match is_json && is_plain {
         true => Ok(()),

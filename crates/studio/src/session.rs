@@ -29,6 +29,8 @@ pub(crate) const CSRF_HEADER: &str = "x-ringfence-csrf";
 /// sent it over this origin knows.
 pub(crate) fn csrf(secret: &Secret) -> String {
     let mut digest = Sha256::new();
+    // Its own prefix, so that the digest in the page is not the one under which the store
+    // keeps the session.
     digest.update(b"ringfence studio csrf\n");
     digest.update(secret.reveal().as_bytes());
     digest
@@ -41,9 +43,11 @@ pub(crate) fn csrf(secret: &Secret) -> String {
 /// Whether a change comes from a page that has the session.
 pub(crate) fn check_csrf(secret: &Secret, headers: &HeaderMap) -> ApiResult<()> {
     let mut given = headers.get_all(CSRF_HEADER).iter();
+    // Exactly one: of two, the one that is read may be another's.
     let (Some(one), None) = (given.next(), given.next()) else {
         return Err(ApiError::csrf());
     };
+    // In constant time, because the header can be tried again and again.
     match bool::from(one.as_bytes().ct_eq(csrf(secret).as_bytes())) {
         true => Ok(()),
         false => Err(ApiError::csrf()),
@@ -53,6 +57,8 @@ pub(crate) fn check_csrf(secret: &Secret, headers: &HeaderMap) -> ApiResult<()> 
 /// The session a request comes with.
 pub(crate) fn find(studio: &Studio, headers: &HeaderMap) -> ApiResult<(Secret, OpenSession)> {
     let people = studio.engine().people();
+    // Another port of this host can set a cookie of this name. One that opens no session
+    // must not hide ours.
     for secret in secrets(studio, headers) {
         let found = people.find(&secret, studio.address());
         let found = found.map_err(|fault| studio.alarm("sessions cannot be read", &fault))?;
@@ -71,6 +77,7 @@ fn secrets(studio: &Studio, headers: &HeaderMap) -> Vec<Secret> {
         let (name, value) = pair.trim().split_once('=')?;
         (name == studio.inner.cookie).then_some(value)
     });
+    // Each costs a look at the store, and a browser sends as many as it was given.
     let ours = ours.take(COOKIES_MAX);
     ours.filter_map(key::read_session_secret).collect()
 }
@@ -161,6 +168,7 @@ pub(crate) struct SignIn {
 /// a session that was planted in the browser beforehand is not the one that is opened.
 pub(crate) fn sign_in(studio: &Studio, asked: &Asked, given: SignIn) -> ApiResult<Response> {
     let began = Instant::now();
+    // Counted before the code is looked at, so that many tries at once are many.
     studio.inner.tries.begin(began).map_err(ApiError::rate)?;
     let browser = asked.headers.get(USER_AGENT);
     let browser = browser.and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -176,7 +184,10 @@ pub(crate) fn sign_in(studio: &Studio, asked: &Asked, given: SignIn) -> ApiResul
             studio.alarm("no session could begin", &fault)
         }
     })?;
+    // A right code was no guess; otherwise a busy team would lock itself out.
     studio.inner.tries.forgive(began);
+    // Before the new cookie goes out: a stolen old session ends when its
+    // owner signs in again.
     end_others(studio, &asked.headers, &session)?;
     let seconds = session.expires_ms.saturating_sub(session.started_ms) / 1_000;
     let view = Json(view(studio, &secret, &session)).into_response();
@@ -214,6 +225,8 @@ pub(crate) fn show(studio: &Studio, asked: &Asked) -> ApiResult<SessionView> {
     match find(studio, &asked.headers) {
         Ok((secret, session)) => Ok(view(studio, &secret, &session)),
         Err(error) => {
+            // Told to those who are not signed in, so it says nothing about
+            // people or sessions.
             let ways = json!({"signIn": {"code": true, "oauth": way(studio)}});
             Err(error.with_details(ways))
         }
@@ -242,6 +255,7 @@ pub(crate) fn sign_out(studio: &Studio, asked: &Asked) -> ApiResult<Response> {
     let (secret, session) = asked.session.as_ref().ok_or_else(ApiError::session)?;
     let ended = studio.engine().people().sign_out(secret, &session.person);
     ended.map_err(|fault| studio.alarm("the session could not be ended", &fault))?;
+    // Streams of this session must end now, not at their next ping.
     studio.inner.events.recheck();
     let done = Json(json!({"ok": true})).into_response();
     Ok(with_cookie(done, studio, None, 0))

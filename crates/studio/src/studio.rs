@@ -62,6 +62,7 @@ impl Studio {
     /// The Studio of an engine.
     #[must_use]
     pub fn new(engine: Arc<Engine>, settings: StudioSettings) -> Studio {
+        // By the address, so that two servers of one host have two cookies.
         let digest = Sha256::digest(settings.addresses.base().as_bytes());
         let piece: String = digest
             .iter()
@@ -113,10 +114,12 @@ impl Studio {
     /// The value of `Set-Cookie` for a session, or for none.
     pub(crate) fn set_cookie(&self, secret: Option<&str>, seconds: i64) -> Option<HeaderValue> {
         let is_sealed = self.address().starts_with("https://");
+        // Over plain HTTP on this machine a browser would drop a cookie that is marked so.
         let secure = if is_sealed { "; Secure" } else { "" };
         let name = &self.inner.cookie;
         let value = secret.unwrap_or("");
         let text =
+            // `Strict`: no other site ever makes the browser send it, not even by a link.
             format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
         let mut header = HeaderValue::from_str(&text).ok()?;
         header.set_sensitive(true);

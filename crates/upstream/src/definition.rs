@@ -348,6 +348,7 @@ fn prompt_arguments(
             is_required: inner.flag("required")?.unwrap_or(false),
         };
         let name = inner.name("name")?;
+        // Which of the two a client would see depends on the client.
         if arguments.insert(name.clone(), argument).is_some() {
             let what = format!("has two arguments `{}`", elided(&name, 60));
             return Err(reader.fault(DefinitionFaultCode::Duplicate, "arguments", &what));
@@ -450,10 +451,13 @@ impl<'a> Reader<'a> {
     fn name(&self, field: &str) -> Result<String, DefinitionFault> {
         let name = match self.optional(field) {
             None => return Err(self.missing(field)),
+            // An empty name could not be called, and would be the same for
+            // all who have none.
             Some(Value::String(name)) if name.is_empty() => return Err(self.missing(field)),
             Some(Value::String(name)) => name,
             Some(_) => return Err(self.wrong_type(field, "a text")),
         };
+        // `nth` stops at the bound; counting a name of megabytes would not.
         if name.chars().nth(limit::ITEM_NAME_CHARS_MAX).is_some() {
             let most = limit::ITEM_NAME_CHARS_MAX;
             let what = format!("of more than {most} characters");
@@ -501,6 +505,7 @@ impl<'a> Reader<'a> {
         match fields.get("type") {
             None => {
                 fields.insert("type".to_owned(), Value::from("object"));
+                // The canonical text has its keys in order, and so must what is forwarded.
                 fields.sort_keys();
             }
             Some(Value::String(word)) if word == "object" => {}
@@ -520,6 +525,7 @@ impl<'a> Reader<'a> {
             return Err(self.wrong_type(field, "an object"));
         }
         let mut nodes = 0;
+        // Before anything recurses over it: the canonical writer and the findings do.
         measure(schema, 1, &mut nodes).map_err(|code| {
             let what = match code {
                 DefinitionFaultCode::TooDeep => {
@@ -531,6 +537,8 @@ impl<'a> Reader<'a> {
         })?;
         let no_form =
             || self.bad_field(DefinitionFaultCode::Type, field, "without a canonical form");
+        // Sets in order first. A server that shuffles them at each start has
+        // not changed its tool.
         let text = canonical::to_bytes(&keyword::normal(schema)).map_err(|_| no_form())?;
         if text.len() > limit::SCHEMA_BYTES_MAX {
             let what = format!("of more than {} bytes", limit::SCHEMA_BYTES_MAX);

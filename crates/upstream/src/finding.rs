@@ -204,6 +204,8 @@ impl Findings {
         span: std::ops::Range<usize>,
         message: impl Into<String>,
     ) {
+        // One of a kind for each field is enough for a person; a text of a thousand marks
+        // is one finding.
         let is_known = self
             .all
             .iter()

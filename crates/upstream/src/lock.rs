@@ -108,6 +108,7 @@ impl ServerLock {
         let Some(server) = pinned.server.as_ref() else {
             return;
         };
+        // A lock of what is held would let CI pass with what no person has seen.
         if pinned.decision != PinDecision::Accepted {
             return;
         }

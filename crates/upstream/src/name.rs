@@ -91,6 +91,7 @@ impl ServerName {
                 "`{shown}` is not a server name; use up to {most} small letters, digits and hyphens, a letter first"
             )));
         }
+        // A server named like a word of scripts or commands could be taken for it.
         if is_reserved(raw_name) {
             return Err(refuse(format!(
                 "`{shown}` is reserved; choose another name for the server"
@@ -170,6 +171,8 @@ impl BridgedName {
         let is_plain = raw_tool.chars().all(fits)
             && raw_tool.len() <= room
             && !raw_tool.is_empty()
+            // Otherwise a server could spell out the shortened name of
+            // another of its tools.
             && !ends_like_digest(raw_tool);
         let tool: String = match is_plain {
             true => raw_tool.to_owned(),
@@ -260,6 +263,7 @@ impl NameTable {
                 [tool] => {
                     table.names.insert((*tool).to_owned(), name);
                 }
+                // None of them is offered: which one a caller meant could not be told.
                 tools => table
                     .clashes
                     .extend(tools.iter().map(|tool| (*tool).to_owned())),

@@ -178,6 +178,7 @@ impl SeenServer {
         let mut refused = Vec::new();
         let mut twice = BTreeSet::new();
         for (index, (kind, value)) in listed.into_iter().enumerate() {
+            // Not silently: the owner sees that there is more than is shown.
             if index >= limit::SERVER_ITEMS_MAX {
                 refused.push(too_many(kind));
                 break;
@@ -203,6 +204,7 @@ impl SeenServer {
                 }),
             }
         }
+        // Attack: the server could answer a review with one and a call with the other.
         for key in twice {
             items.remove(&key);
             refused.push(duplicate(&key));
@@ -317,6 +319,8 @@ impl PinnedServer {
         at_ms: u64,
     ) -> Vec<(ChangeSubject, String)> {
         let mut accepted = Vec::new();
+        // An item alone brings its server along only at first sight, when there is
+        // nothing to replace.
         let is_whole = match scope {
             AcceptScope::All => true,
             AcceptScope::Items(_) => self.server.is_none(),
@@ -335,10 +339,12 @@ impl PinnedServer {
             let is_kept = |key: &ItemKey, item: &mut PinnedItem| {
                 seen.items.contains_key(key) || item.decision == PinDecision::Blocked
             };
+            // What is gone comes back as new, and is held. A block is remembered.
             self.items.retain(is_kept);
         }
         for (key, item) in &seen.items {
             let is_wanted = match scope {
+                // What was blocked, or is suspicious, takes a yes of its own.
                 AcceptScope::All => !self.is_blocked(key) && self.is_clear(key, item),
                 AcceptScope::Items(keys) => keys.contains(key),
             };

@@ -81,6 +81,7 @@ pub fn rate(input: &ToolRiskInput<'_>) -> Risk {
     signals.extend(claims(&input.tool.annotations));
     signals.extend(findings(input.findings));
     signals.sort_by_key(|signal| std::cmp::Reverse(signal.level));
+    // Without a signal nothing is known, and the highest level applies.
     let level = signals.first().map_or(Level::L5, |signal| signal.level);
     Risk { level, signals }
 }

@@ -68,6 +68,8 @@ const look = EditorView.theme({
   '.cm-matchingBracket, &.cm-focused .cm-matchingBracket': { backgroundColor: 'transparent', outline: '1px solid var(--accent)' },
   '.cm-changedLine, .cm-insertedLine': { backgroundColor: 'var(--green-soft)' },
   '.cm-deletedChunk': { backgroundColor: 'var(--red-soft)' },
+  // The package's own sign is missing in most fonts.
+  '.cm-collapsedLines::before, .cm-collapsedLines::after': { content: '"···"' },
   '&.cm-merge-b .cm-changedText, .cm-changedText': { background: 'none', textDecoration: 'underline', textDecorationColor: 'var(--green)', textUnderlineOffset: '3px' },
   '&.cm-merge-b .cm-deletedText, .cm-deletedChunk .cm-deletedText, .cm-deletedText': { background: 'none', textDecoration: 'line-through', textDecorationColor: 'var(--red)' },
   '.cm-collapsedLines': { color: 'var(--dim)', background: 'var(--sunken)' },

@@ -31,6 +31,11 @@ export function relative(time: number | string, at: number): string {
   return difference < 0 ? `in ${span(-difference)}` : `${span(difference)} ago`;
 }
 
+/** A time that was measured in microseconds. */
+export function micros(us: number): string {
+  return duration(us / 1000);
+}
+
 const pad = (number: number, digits = 2) => String(number).padStart(digits, '0');
 
 /** `2026-11-17 23:35:02.120`, in the reader's zone. */

@@ -44,6 +44,8 @@ export interface Gate {
   reason: string | null;
   note: string | null;
   rule: string | null;
+  /** Microseconds; absent in older records. */
+  us?: number | null;
 }
 export interface Param {
   name: string;
@@ -73,7 +75,6 @@ export interface QuestionRow {
   askedAtMs: number;
   expiresAtMs: number;
   callId: string | null;
-  parentId?: string | null;
   answered: Answer | null;
 }
 export interface Question extends QuestionRow {
@@ -88,7 +89,7 @@ export interface Question extends QuestionRow {
   touches: { kind: string; words: string }[];
   lastApproved: { id: string; atMs: number | null; by: string | null; argumentsText: string; diff: Change[] } | null;
   scopes: { scope: string; words: string }[];
-  from: { caller: string; door: string | null; session: boolean; parent: { callId: string; tool: string } | null };
+  from: { caller: string; door: string | null; session: boolean; parent: { callId: string; tool: string } | null; script?: { words: string; lines: { number: number; text: string; waits: boolean }[] } | null };
   stale: boolean | null;
   staleWhy: string | null;
   canAnswer: boolean;

@@ -1,21 +1,23 @@
 // What happened. Filters are the address; an empty answer names the filter that caused it; the chain is verified
 // from here.
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { get, path, post, Refused } from '../lib/api';
-import { clock, duration } from '../lib/format';
-import { connection, gaps, listen } from '../lib/live';
+import { clock, duration, micros } from '../lib/format';
+import { connection, listen } from '../lib/live';
 import { useDeed, useResource } from '../lib/resource';
 import { go, link, replace, route, withQuery } from '../lib/router';
+import { Tail } from '../lib/tail';
 import { count, visible } from '../lib/text';
 import { keepTestValues } from '../lib/test-values';
 import type { AuditRow, CallRow, Gate, Tool } from '../lib/types';
 import { beyondGates, Button, Copy, Empty, Facts, Failed, Fold, Gates, Icon, Loading, Micros, Note, Pre, Risk, Section, T, Time, useListKeys } from '../ui/common';
 import { Page, Split } from '../ui/frame';
+import { Rows } from '../ui/rows';
 
 const FILTERS = ['tool', 'caller', 'status', 'origin', 'kind', 'since', 'until', 'reason', 'differs'] as const;
 type Filter = Partial<Record<(typeof FILTERS)[number], string>>;
-/** Rows of the live tail that stay on the page. */
-const TAIL_MAX = 500;
+/** Rows that are asked for at a time while one scrolls. */
+const OLDER_ROWS = 500;
 
 interface Log {
   items: AuditRow[];
@@ -30,8 +32,12 @@ export default function AuditPage() {
   const log = useLog(filter);
   const list = useListKeys();
   const at = parts[0];
-  const shown = JSON.stringify(filter);
-  const rows = useMemo(() => log.items.map((row) => <Row key={row.id + row.kind} row={row} isAt={row.id === at} filter={filter} />), [log.items, at, shown]);
+  const { tail } = log;
+  // A filter that no index knows finds nothing in some pages: the search goes on by itself.
+  const isSearching = !tail.count && log.next !== null && !log.moreError;
+  useEffect(() => {
+    if (isSearching && !log.isMore) log.more();
+  });
   return (
     <Page
       title="Audit"
@@ -49,14 +55,15 @@ export default function AuditPage() {
             <Filters filter={filter} />
             <div class="list-body" ref={list} data-test="audit-list">
               {log.error && <Failed error={log.error} retry={log.reload} />}
-              {log.isLoading && <Loading what="the log" />}
-              {rows}
-              {!log.isLoading && !log.error && !log.items.length && (
+              {(log.isLoading || isSearching) && <Loading what="the log" />}
+              {tail.count > 0 && <Rows key={log.of} label="Entries" count={tail.count} item={(index) => tail.at(index)} keyOf={keyOf} version={log.version} current={at} onTop={tail.onTop} more={log.next && !log.moreError ? log.more : undefined} row={(row) => <Row row={row} isAt={row.id === at} filter={filter} />} />}
+              {!log.isLoading && !isSearching && !log.error && !tail.count && (
                 <Empty title="Nothing here">
-                  {log.empty ? <p><T text={log.empty} /></p> : Object.keys(filter).length ? <p>No entry fits {Object.entries(filter).map(([name, value]) => `${name} “${value}”`).join(', ')}.</p> : <p>Every attempt to call a tool is recorded here before anything else happens, refused ones included. <a href={link('inspector')}>Call a tool</a> to see the first.</p>}
+                  {log.empty && Object.keys(filter).length ? <p><T text={log.empty} /></p> : Object.keys(filter).length ? <p>No entry fits {Object.entries(filter).map(([name, value]) => `${name} “${value}”`).join(', ')}.</p> : <p>Every attempt to call a tool is recorded here before anything else happens, refused ones included. <a href={link('inspector')}>Call a tool</a> to see the first.</p>}
                   {Object.keys(filter).length > 0 && <p><a href={link('audit')}>Remove all filters</a></p>}
                 </Empty>
               )}
+              {log.moreError && <Failed error={log.moreError} />}
               {log.next && (
                 <Button kind="quiet" isBusy={log.isMore} onClick={log.more} test="more">
                   Show older entries
@@ -71,47 +78,54 @@ export default function AuditPage() {
   );
 }
 
-/** The filtered log, with what happens meanwhile on top and older entries on demand. */
+const keyOf = (row: AuditRow) => row.id;
+
+/** The filtered log, with what happens meanwhile on top and older entries as one comes to them. */
 function useLog(filter: Filter) {
   const asked = { ...filter, kind: filter.kind ?? 'call' };
   const query = path(['audit'], asked);
-  const [older, setOlder] = useState<{ of: string; rows: AuditRow[]; next: string | null }>({ of: query, rows: [], next: null });
-  const [fresh, setFresh] = useState<AuditRow[]>([]);
   const first = useResource<Log>(query);
+  const [version, setVersion] = useState(0);
+  const changed = () => setVersion((old) => old + 1);
+  const known = useRef<{ of: string; tail: Tail<AuditRow>; place: { next: string | null } }>(undefined);
+  // After a gap the first page is asked for again. It joins what was loaded, so that a person far down stays there.
+  const { tail, place } = useMemo(() => {
+    const { current } = known;
+    const joins = current?.of === query && current.tail.count > 0 && !current.tail.isFull && (!first.data || current.tail.renew(first.data.items));
+    if (!joins) known.current = { of: query, tail: new Tail(first.data?.items ?? []), place: { next: first.data?.next ?? null } };
+    return known.current!;
+  }, [first.data, query]);
   const isPlain = !filter.until && !filter.reason && !filter.differs;
-  useEffect(() => {
-    setOlder({ of: query, rows: [], next: null });
-    setFresh([]);
-  }, [query]);
-  // After a gap the first page was asked for again; what was on top of it is in it.
-  useEffect(() => setFresh([]), [first.data]);
   useEffect(
     () =>
       listen('audit', (event) => {
         const row = event.item as AuditRow | undefined;
-        if (row && isPlain && fits(row, filter)) setFresh((rows) => [row, ...rows.filter((other) => other.id !== row.id)].slice(0, TAIL_MAX));
+        if (!row || !isPlain || !fits(row, filter)) return;
+        tail.add(row);
+        if (tail.isFull) first.reload();
+        changed();
       }),
-    [query],
+    [tail],
   );
-  void gaps.value;
   const more = useDeed(async () => {
-    const cursor = older.of === query && older.next ? older.next : first.data!.next!;
-    const page = await get<Log>(path(['audit'], { ...asked, cursor }));
-    setOlder((old) => ({ of: query, rows: [...(old.of === query ? old.rows : []), ...page.items], next: page.next }));
+    if (!place.next) return;
+    const page = await get<Log>(path(['audit'], { ...asked, cursor: place.next, limit: OLDER_ROWS }));
+    tail.append(page.items);
+    place.next = page.next;
+    changed();
   });
-  const items = useMemo(() => {
-    const known = new Set<string>();
-    return [...fresh, ...(first.data?.items ?? []), ...older.rows].filter((row) => !known.has(row.kind + row.id) && known.add(row.kind + row.id));
-  }, [fresh, first.data, older]);
   return {
-    items,
+    of: query,
+    tail,
+    version: `${version} ${tail.count}`,
     empty: first.data?.empty ?? null,
     error: first.data ? undefined : first.error,
     isLoading: first.isLoading,
     reload: first.reload,
-    next: older.rows.length ? older.next : (first.data?.next ?? null),
+    next: place.next,
     more: () => void more.run(),
     isMore: more.isBusy,
+    moreError: more.error,
   };
 }
 
@@ -155,7 +169,7 @@ function Filters({ filter }: { filter: Filter }) {
         {pick('since', [['', 'any time'], ['1h', 'last hour'], ['24h', 'last day'], ['7d', 'last week'], ['30d', 'last month']])}
       </div>
       <div class="row">
-        <span class="dim">{state === 'live' ? 'new entries appear by themselves' : 'not following: no connection'}</span>
+        <span class="dim hide-small">{state === 'live' ? 'new entries appear by themselves' : 'not following: no connection'}</span>
         <span class="grow" />
         {extra.map((name) => (
           <button type="button" class="chip" onClick={() => replace(withQuery({ [name]: undefined }))}>
@@ -299,7 +313,7 @@ function CallView({ call }: { call: Call }) {
         </Section>
       )}
       <Section title="Gates">
-        <Gates gates={call.gates} decided={call.decided} />
+        <Gates gates={call.gates} decided={call.decided} isTimed />
       </Section>
       <Waterfall call={call} />
       {call.children.length > 0 && (
@@ -357,7 +371,9 @@ function Waterfall({ call }: { call: Call }) {
     <Section title="Where the time went" aside={call.eventsDropped ? `${call.eventsDropped} more are not recorded` : undefined} test="waterfall">
       {timing && (
         <div class="fall">
-          <Fall label="gates, and waiting for people" at={0} us={start} total={total} isBad={false} kind="before" />
+          {before(call, start).map(([label, at, us]) => (
+            <Fall label={label} at={at} us={us} total={total} isBad={false} kind="" />
+          ))}
           {timing.runUs > 0 && <Fall label={call.tool} at={start} us={timing.runUs} total={total} isBad={call.status === 'failed'} kind="run" />}
           {events.filter((event) => !untimed.includes(event)).map((event) => (
             <Fall label={event.words} at={start + (event.atUs ?? 0)} us={event.us ?? null} total={total} isBad={event.ok === false} kind={event.kind} isInner />
@@ -378,6 +394,19 @@ function Waterfall({ call }: { call: Call }) {
   );
 }
 
+/** What came before the run: the gates, and apart from them the wait for a person. */
+function before(call: Call, start: number): [string, number, number][] {
+  const asked = call.gates.findIndex((gate) => gate.gate === 'approval');
+  const us = (gates: Gate[]) => gates.reduce((sum, gate) => sum + (gate.us ?? 0), 0);
+  const waited = call.gates[asked]?.us;
+  // Records of older versions have one time for both.
+  if (waited === null || waited === undefined) return [[call.question ? 'gates, and waiting for people' : 'gates', 0, start]];
+  const first = us(call.gates.slice(0, asked));
+  const last = us(call.gates.slice(asked + 1));
+  const rows: [string, number, number][] = [['gates', 0, first], [call.question ? 'waiting for a person' : 'approval', first, waited]];
+  return last > 0 ? [...rows, ['gates after it', first + waited, last]] : rows;
+}
+
 function Children({ call }: { call: Call }) {
   const total = Math.max(call.elapsedUs ?? 0, ...call.children.map((child) => (child.atMs - call.atMs) * 1000 + (child.elapsedUs ?? 0)), 1);
   return (
@@ -393,7 +422,7 @@ function Children({ call }: { call: Call }) {
 function Fall({ label, at, us, total, isBad, kind, to, isInner }: { label: string; at: number | null; us: number | null; total: number; isBad: boolean; kind: string; to?: string; isInner?: boolean }) {
   const x = Math.max(0, Math.min(99, ((at ?? 0) / total) * 100));
   const width = Math.max(1, Math.min(100 - x, ((us ?? 0) / total) * 100));
-  const words = <><span class="dim">{isInner ? '└ ' : ''}{kind}</span> <T text={label} /></>;
+  const words = <>{(isInner || kind) && <span class="dim">{isInner ? '└ ' : ''}{kind} </span>}<T text={label} /></>;
   return (
     <div class={`fall-row ${isBad ? 'bad' : ''}`}>
       <span class="label" title={visible(label)}>
@@ -405,7 +434,7 @@ function Fall({ label, at, us, total, isBad, kind, to, isInner }: { label: strin
           <rect x={x} y="1" width={width} height="8" rx="1" />
         </svg>
       )}
-      <span class="took">{us === null ? '' : duration(us / 1000)}</span>
+      <span class="took">{us === null ? '' : micros(us)}</span>
     </div>
   );
 }

@@ -34,7 +34,7 @@ export default function ConnectPage() {
               </Section>
             )}
             <Note>
-              A key for the snippet comes from <a href={link('callers', [], { new: 1 })}>Callers</a>. It is shown once.
+              <p>A key for the snippet comes from <a href={link('callers', [], { new: 1 })}>Callers</a>. It is shown once.</p>
             </Note>
           </>
         )}

@@ -132,7 +132,7 @@ function Spark({ minutes }: { minutes: Home['perMinute'] }) {
   return (
     <figure>
       <figcaption class="dim">
-        {count(calls, 'call')} in the last hour, {refused} refused · at most {highest} a minute
+        {count(calls, 'call')} in the last hour, {refused} refused{calls > 0 && ` · at most ${highest} a minute`}
       </figcaption>
       <svg class="spark" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label={`${calls} calls in the last hour, ${refused} refused`}>
         <rect x="0" y="39.5" width="100" height="0.5" class="all" />

@@ -1,7 +1,7 @@
 // Questions that wait for a person. The evidence stays beside the buttons; deny is focused; nothing can be
 // answered in the moment after something changed, or without a connection.
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { path, post, Refused } from '../lib/api';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { get, path, post, Refused } from '../lib/api';
 import { count } from '../lib/text';
 import { now, relative, span } from '../lib/format';
 import { connection, listen } from '../lib/live';
@@ -10,10 +10,11 @@ import { useDeed, useResource } from '../lib/resource';
 import { link, route } from '../lib/router';
 import { canApprove, door } from '../lib/session';
 import type { Change, Gate, Question, QuestionRow, Risk as RiskFacts } from '../lib/types';
-import { Button, Changes, Copy, Empty, Facts, Failed, Findings, Fold, Gates, isTyping, Loading, Note, Pre, Reasons, Risk, Section, T, Time, Tree, useInert, useListKeys } from '../ui/common';
+import { Button, Changes, Copy, Empty, Escaped, Facts, Failed, Findings, Fold, Gates, isTyping, Loading, Note, Pre, Reasons, Risk, Section, T, Time, Tree, useInert, useListKeys } from '../ui/common';
 import { Editor } from '../ui/editor';
 import { Page, Split } from '../ui/frame';
 import { isWished, notify, wish } from '../ui/notify';
+import { Rows } from '../ui/rows';
 
 interface Inbox {
   items: QuestionRow[];
@@ -23,40 +24,23 @@ interface Inbox {
 
 export default function InboxPage() {
   const { path: parts, query } = route.value;
-  const state = query.get('show') === 'all' ? 'all' : 'live';
-  const inbox = useResource<Inbox>(path(['inbox'], { state }), ['inbox']);
-  const list = useListKeys();
-  const items = inbox.data?.items ?? [];
-  const pending = items.filter((item) => item.state === 'pending');
-  const id = parts[0];
-  // Questions answered while the page was open stay in the list until it is left.
-  const seen = useRef(new Map<string, QuestionRow>());
-  for (const item of items) seen.current.set(item.id, item);
-  useEffect(
-    () =>
-      listen('inbox', (event) => {
-        const item = seen.current.get(event.id as string);
-        if (item && typeof event.state === 'string') seen.current.set(item.id, { ...item, state: event.state as QuestionRow['state'] });
-      }),
-    [],
-  );
-  const gone = [...seen.current.values()].filter((item) => item.state !== 'pending' && !items.some((other) => other.id === item.id));
-  const rest = [...items.filter((item) => item.state !== 'pending'), ...gone.reverse()];
-  useNews(pending, inbox.data !== undefined);
-  const oldest = pending.length ? Math.min(...pending.map((item) => item.askedAtMs)) : undefined;
-  // A thousand rows are made again when the list changed, not with every tick of the clock.
   const show = query.get('show');
-  const rows = useMemo(() => pending.map((item) => <Row key={item.id} item={item} isAt={item.id === id} show={show} />), [inbox.data, id, show]);
+  const state = show === 'all' ? 'all' : 'live';
+  const inbox = useQuestions(state);
+  const list = useListKeys();
+  const { pending, rest } = inbox;
+  const id = parts[0];
+  const row = (item: QuestionRow) => <Row item={item} isAt={item.id === id} show={show} />;
   return (
     <Page title="Inbox" isWide>
       <Split
-        back={link('inbox', [], { show: query.get('show') })}
+        back={link('inbox', [], { show })}
         list={
           <>
             <div class="list-head">
               <div class="row">
-                <strong data-test="waiting">{inbox.data ? `${inbox.data.waiting} waiting` : 'Inbox'}</strong>
-                {oldest !== undefined && <Oldest at={oldest} />}
+                <strong data-test="waiting">{inbox.waiting === undefined ? 'Inbox' : `${inbox.waiting} waiting`}</strong>
+                {pending[0] && <Oldest at={pending[0].askedAtMs} />}
                 <span class="grow" />
                 <Bell />
                 <a class="button small quiet" href={link('inbox', id ? [id] : [], { show: state === 'all' ? undefined : 'all' })}>
@@ -65,10 +49,10 @@ export default function InboxPage() {
               </div>
             </div>
             <div class="list-body" ref={list}>
-              {inbox.error && !inbox.data && <Failed error={inbox.error} retry={inbox.reload} />}
+              {inbox.error && !inbox.isLoaded && <Failed error={inbox.error} retry={inbox.reload} />}
               {inbox.isLoading && <Loading what="the questions" />}
-              {rows}
-              {inbox.data && !pending.length && (
+              {pending.length > 0 && <Rows label="Questions that wait" count={pending.length} item={(index) => pending[index]!} keyOf={keyOf} version={pending} current={id} row={row} />}
+              {inbox.isLoaded && !pending.length && (
                 <Empty title="Nothing waits for you">
                   <p>When a call needs a person, it appears here at once, with its arguments and its risk, whichever client made it.</p>
                   <p>
@@ -77,20 +61,83 @@ export default function InboxPage() {
                 </Empty>
               )}
               {rest.length > 0 && <div class="entry-group">Answered</div>}
-              {rest.map((item) => (
-                <Row item={item} isAt={item.id === id} show={query.get('show')} />
-              ))}
+              {rest.length > 0 && <Rows label="Answered questions" count={rest.length} item={(index) => rest[index]!} keyOf={keyOf} version={rest} current={id} row={row} more={inbox.more} />}
+              {inbox.moreError && <Failed error={inbox.moreError} />}
             </div>
           </>
         }
-        detail={id ? <Detail key={id} id={id} /> : null}
+        detail={id ? <Detail key={id} id={id} settle={inbox.settle} /> : null}
       />
     </Page>
   );
 }
 
+const keyOf = (item: QuestionRow) => item.id;
+
+/** The questions, followed: an event brings the question it is about, so that one more among a thousand costs one row. */
+function useQuestions(state: 'all' | 'live') {
+  const address = path(['inbox'], { state });
+  const inbox = useResource<Inbox>(address);
+  const [version, setVersion] = useState(0);
+  const known = useRef(new Map<string, QuestionRow>());
+  const facts = useMemo(() => {
+    const rows = new Map((inbox.data?.items ?? []).map((item) => [item.id, item]));
+    // Questions answered while the page was open stay in the list until it is left.
+    for (const item of known.current.values()) if (item.state !== 'pending' && !rows.has(item.id)) rows.set(item.id, item);
+    known.current = rows;
+    return { waiting: inbox.data?.waiting, next: inbox.data?.next ?? null };
+  }, [inbox.data]);
+  useEffect(
+    () =>
+      listen('inbox', (event) => {
+        const id = event.id as string;
+        const item = event.item as QuestionRow | undefined;
+        if (!item) return inbox.reload();
+        known.current.set(id, item);
+        facts.waiting = event.waiting as number;
+        setVersion((old) => old + 1);
+      }),
+    [facts],
+  );
+  // The answer to a person's own click is here before the event about it: the list must not offer the question again.
+  const settle = useCallback(
+    (question: QuestionRow) => {
+      if (known.current.get(question.id)?.state !== 'pending') return;
+      known.current.set(question.id, question);
+      if (facts.waiting) facts.waiting -= 1;
+      setVersion((old) => old + 1);
+    },
+    [facts],
+  );
+  const more = useDeed(async () => {
+    if (!facts.next) return;
+    const page = await get<Inbox>(path(['inbox'], { state, cursor: facts.next }));
+    for (const item of page.items) known.current.set(item.id, item);
+    facts.next = page.next;
+    setVersion((old) => old + 1);
+  });
+  const { pending, rest } = useMemo(() => {
+    const all = [...known.current.values()];
+    const sorted = (isPending: boolean) => all.filter((item) => (item.state === 'pending') === isPending).sort((one, two) => one.askedAtMs - two.askedAtMs);
+    return { pending: sorted(true), rest: sorted(false).reverse() };
+  }, [facts, version]);
+  useNews(pending, inbox.data !== undefined);
+  return {
+    pending,
+    rest,
+    waiting: facts.waiting,
+    isLoaded: inbox.data !== undefined,
+    isLoading: inbox.isLoading,
+    error: inbox.error,
+    reload: inbox.reload,
+    settle,
+    more: facts.next && !more.error ? () => void more.run() : undefined,
+    moreError: more.error,
+  };
+}
+
 function Oldest({ at }: { at: number }) {
-  return <span class="dim">oldest {span(now.value - at)}</span>;
+  return <span class="dim hide-small">oldest {span(now.value - at)}</span>;
 }
 
 function Row({ item, isAt, show }: { item: QuestionRow; isAt: boolean; show: string | null }) {
@@ -101,7 +148,6 @@ function Row({ item, isAt, show }: { item: QuestionRow; isAt: boolean; show: str
       <span class="side">{item.state === 'pending' ? <Time at={item.askedAtMs} /> : <span class={`tag ${TONE[item.state]}`}>{item.state}</span>}</span>
       <span class="sub">
         <T text={item.caller} />
-        {item.parentId && <> · script</>}
         {item.kind === 'trust' && <> · step in trust</>}
       </span>
     </a>
@@ -118,7 +164,7 @@ function useNews(pending: QuestionRow[], isLoaded: boolean) {
     const ids = new Set(pending.map((item) => item.id));
     if (known.current) for (const item of pending) if (!known.current.has(item.id)) notify(item);
     known.current = ids;
-  }, [pending.map((item) => item.id).join(), isLoaded]);
+  }, [pending, isLoaded]);
 }
 
 function Bell() {
@@ -131,8 +177,12 @@ function Bell() {
   );
 }
 
-function Detail({ id }: { id: string }) {
+function Detail({ id, settle }: { id: string; settle: (question: QuestionRow) => void }) {
   const question = useResource<Question>(path(['inbox', id]), ['inbox', 'settings', 'tools']);
+  const { data } = question;
+  useEffect(() => {
+    if (data && data.state !== 'pending') settle(data);
+  }, [data, settle]);
   if (question.isLoading) return <Loading what="the question" />;
   if (!question.data) return question.error ? <Failed error={question.error} retry={question.reload} /> : null;
   return <QuestionView question={question.data} set={question.set} reload={question.reload} />;
@@ -204,9 +254,38 @@ function QuestionView({ question, set, reload }: { question: Question; set: (que
           ]}
         />
       </Section>
+      {from.script && (
+        <Section title={from.script.lines.filter((line) => line.waits).length > 1 ? 'The script; one of the marked lines waits' : 'The script, and the line that waits'} test="script">
+          <ScriptLines script={from.script} />
+        </Section>
+      )}
       {question.state === 'pending' && <Decide question={question} set={set} reload={reload} />}
       {question.state === 'approved' && <Revoke question={question} set={set} />}
     </article>
+  );
+}
+
+/** A script whole, scrolled to the line that waits. */
+function ScriptLines({ script }: { script: NonNullable<Question['from']['script']> }) {
+  const box = useRef<HTMLDivElement>(null);
+  const isOne = script.lines.filter((line) => line.waits).length === 1;
+  useEffect(() => {
+    const line = box.current?.querySelector<HTMLElement>('.waits');
+    if (box.current && line) box.current.scrollTop = line.offsetTop - box.current.clientHeight / 2;
+  }, [script.words]);
+  return (
+    <>
+      <p class="dim"><T text={script.words} /></p>
+      <div class="script-lines scroll" ref={box} role="region" aria-label="script" tabIndex={0}>
+        {script.lines.map((line) => (
+          <div class={`script-line ${line.waits ? 'waits' : ''}`}>
+            <span class="number">{line.number}</span>
+            <span class="sign">{line.waits && <><span aria-hidden="true">▸</span><span class="hide">{isOne ? 'waits: ' : 'may wait: '}</span></>}</span>
+            <span class="text"><Escaped text={line.text} /></span>
+          </div>
+        ))}
+      </div>
+    </>
   );
 }
 

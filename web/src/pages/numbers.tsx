@@ -149,6 +149,11 @@ function tick(time: number, times: number[]): string {
 type Series = [string, (number | null)[], string];
 
 /** A chart; the table below it has the same numbers for those who cannot see it. */
+/** Whether values stand alone: between two gaps there is no line to see. */
+function isSparse(series: Series[]): boolean {
+  return series.some(([, values]) => values.some((value, index) => value !== null && (values[index - 1] ?? null) === null && (values[index + 1] ?? null) === null));
+}
+
 function Chart({ times, series, words, label }: { times: number[]; series: Series[]; words: (value: number) => string; label: string }) {
   const host = useRef<HTMLDivElement>(null);
   const key = JSON.stringify([times, series]);
@@ -172,7 +177,7 @@ function Chart({ times, series, words, label }: { times: number[]; series: Serie
           {
             width: host.current.clientWidth,
             height: 200,
-            series: [{}, ...series.map(([name, , tone]) => ({ label: name, stroke: colour(tone), width: 1.5, points: { show: times.length < 3 }, value: (_: uPlot, value: number | null) => (value === null ? '–' : words(value)) }))],
+            series: [{}, ...series.map(([name, , tone]) => ({ label: name, stroke: colour(tone), width: 1.5, points: { show: times.length < 3 || isSparse(series), size: 5 }, value: (_: uPlot, value: number | null) => (value === null ? '–' : words(value)) }))],
             axes: [{ ...axis, values: (_: uPlot, values: number[]) => values.map((value) => tick(value * 1000, times)) }, { ...axis, size: 64, values: (_: uPlot, values: number[]) => values.map(words) }],
             scales: { y: { range: (_u: uPlot, _low: number, high: number) => [0, Math.max(high, 1) * 1.05] } },
           },

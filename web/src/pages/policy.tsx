@@ -76,7 +76,7 @@ function Rules({ rules, at }: { rules: RuleRow[]; at?: string | null }) {
           {rules.map((rule) => (
             <tr class={rule.id === at ? 'at' : ''}>
               <td><span class={`tag ${rule.effect}`}>{rule.effect}</span></td>
-              <td><code><T text={rule.id} /></code></td>
+              <td class="name"><code><T text={rule.id} /></code></td>
               <td>
                 <T text={rule.words} />
                 {rule.reason && <p class="dim"><T text={rule.reason} /></p>}

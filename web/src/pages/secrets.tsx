@@ -70,7 +70,7 @@ export default function SecretsPage() {
             <tbody>
               {facts.items.map((secret) => (
                 <tr>
-                  <td><code><T text={secret.name} /></code></td>
+                  <td class="name"><code><T text={secret.name} /></code></td>
                   <td>{secret.set ? <span class="tag good">set</span> : <span class="tag warn">missing</span>} {secret.set && !secret.inFile && <span class="dim">from the environment</span>}</td>
                   <td>
                     {secret.usedBy.map((user) => (

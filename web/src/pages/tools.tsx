@@ -8,6 +8,7 @@ import { canChange } from '../lib/session';
 import type { Finding, Tool, ToolRow } from '../lib/types';
 import { Button, Copy, Empty, Facts, Failed, Field, Findings, Fold, Icon, Loading, Note, Pre, Reasons, Risk, save, Section, State, T, Time, useListKeys } from '../ui/common';
 import { Page, Split } from '../ui/frame';
+import { Rows } from '../ui/rows';
 import { Exposure } from './tools-exposure';
 import { ToolEditor } from './tools-editor';
 import { Publish } from './tools-publish';
@@ -38,6 +39,7 @@ function List({ at, query }: { at: string | undefined; query: URLSearchParams })
   const drawer = query.get('drawer');
   const keep = { ...filter };
   const active = FILTERS.filter((name) => filter[name]);
+  const items = tools.data?.items ?? [];
   return (
     <Page
       title="Tools"
@@ -87,18 +89,7 @@ function List({ at, query }: { at: string | undefined; query: URLSearchParams })
                   <Findings findings={file.findings} />
                 </div>
               ))}
-              {tools.data?.items.map((tool) => (
-                <a class="entry" href={link('tools', [tool.name], keep)} aria-current={tool.name === at ? 'true' : undefined} data-row data-test="tool" data-name={tool.name}>
-                  <Risk risk={tool.risk} />
-                  <span class="name"><T text={tool.name} /></span>
-                  <span class="side">
-                    {tool.state.toLowerCase() !== 'active' && <State of={tool.state} />}
-                    {tool.exposed ? <span class="tag good">exposed</span> : null}
-                  </span>
-                  <span class="sub"><T text={tool.description} /></span>
-                  <span class="sub-side dim">{tool.source === 'server' ? <T text={tool.server} /> : tool.source}</span>
-                </a>
-              ))}
+              {items.length > 0 && <Rows label="Tools" count={items.length} item={(index) => items[index]!} keyOf={(tool) => tool.name} version={items} current={at} row={(tool) => <Row tool={tool} isAt={tool.name === at} keep={keep} />} />}
               {tools.data && !tools.data.items.length && (
                 <Empty title="No tool here">
                   {active.length ? (
@@ -119,6 +110,21 @@ function List({ at, query }: { at: string | undefined; query: URLSearchParams })
         detail={drawer === 'exposure' ? <Exposure /> : drawer === 'import' ? <Import /> : at ? <Detail key={at} name={at} /> : null}
       />
     </Page>
+  );
+}
+
+function Row({ tool, isAt, keep }: { tool: ToolRow; isAt: boolean; keep: Record<string, string | undefined> }) {
+  return (
+    <a class="entry" href={link('tools', [tool.name], keep)} aria-current={isAt ? 'true' : undefined} data-row data-test="tool" data-name={tool.name}>
+      <Risk risk={tool.risk} />
+      <span class="name"><T text={tool.name} /></span>
+      <span class="side">
+        {tool.state.toLowerCase() !== 'active' && <State of={tool.state} />}
+        {tool.exposed ? <span class="tag good">exposed</span> : null}
+      </span>
+      <span class="sub"><T text={tool.description} /></span>
+      <span class="sub-side dim">{tool.source === 'server' ? <T text={tool.server} /> : tool.source}</span>
+    </a>
   );
 }
 
@@ -191,7 +197,7 @@ function Overview({ tool, set }: { tool: Tool; set: (tool: Tool) => void }) {
           rows={[
             ['source', tool.source === 'server' ? <a href={link('servers', [tool.server ?? ''])}>server <T text={tool.server} /></a> : tool.source],
             ['exposed', <>{tool.exposed ? 'yes' : 'no'}: <T text={tool.exposure} /> <a href={link('tools', [], { drawer: 'exposure' })}>change</a></>],
-            ['approval', tool.approval],
+            ['approval', tool.approval.toLowerCase().replaceAll('_', ' ')],
             ['last test', tool.lastPass ? <>{tool.lastPass.ok ? 'passed' : <span class="bad">failed: <T text={tool.lastPass.error} /></span>} <Time at={tool.lastPass.atMs} /></> : <span class="dim">none</span>],
             ['published', tool.published ? (tool.published.same ? 'yes, as it is here' : 'yes, another text') : <span class="dim">no</span>],
             ['digest', <code>{tool.digest}</code>],

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Refused } from '../lib/api';
-import { duration, exact, now, relative } from '../lib/format';
+import { exact, micros, now, relative } from '../lib/format';
 import { runs, visible } from '../lib/text';
 import type { Change, DiffLine, Finding, Gate, Level, Risk as RiskFacts, TreeNode } from '../lib/types';
 
@@ -70,7 +70,7 @@ export function Time({ at, isExact }: { at: number | null | undefined; isExact?:
 }
 
 export function Micros({ us }: { us: number | null | undefined }) {
-  return us === null || us === undefined ? <span class="dim">–</span> : <>{duration(us / 1000)}</>;
+  return us === null || us === undefined ? <span class="dim">–</span> : <>{micros(us)}</>;
 }
 
 type ButtonProps = Omit<JSX.IntrinsicElements['button'], 'type'> & { kind?: 'primary' | 'danger' | 'quiet' | undefined; isBusy?: boolean; isSubmit?: boolean; test?: string };
@@ -366,7 +366,7 @@ const MARK = { pass: 'ok', ask: 'wait', stop: 'no' } as const;
 const SAYS = { pass: 'pass', ask: 'ask', stop: 'stop' } as const;
 
 /** The gates of a call, in order. The one that decided is open. */
-export function Gates({ gates, decided }: { gates: Gate[]; decided?: number | null | undefined }) {
+export function Gates({ gates, decided, isTimed }: { gates: Gate[]; decided?: number | null | undefined; isTimed?: boolean }) {
   return (
     <ol class="gates" data-test="gates">
       {gates.map((gate, index) => (
@@ -375,8 +375,11 @@ export function Gates({ gates, decided }: { gates: Gate[]; decided?: number | nu
             <Icon name={MARK[gate.verdict]} />
           </span>
           <div>
-            <strong>{gate.gate}</strong> <span class={`verdict ${gate.verdict}`}>{SAYS[gate.verdict]}</span>
-            {index === decided && <span class="tag">decided here</span>}
+            <span class="gate-line">
+              <strong>{gate.gate}</strong> <span class={`verdict ${gate.verdict}`}>{SAYS[gate.verdict]}</span>
+              {index === decided && <span class="tag">decided here</span>}
+              {isTimed && <span class="took">{gate.us === null || gate.us === undefined ? '' : micros(gate.us)}</span>}
+            </span>
             {gate.note && (
               <p>
                 <T text={gate.note} />
@@ -455,17 +458,21 @@ export function useInert(stamp: string, ms: number): boolean {
   return settled !== stamp;
 }
 
-/** j and k, or the arrows, move through a list of links that are marked with `data-row`. */
+/** A list has its ends in the page, however long it is. */
+const STEPS: Record<string, number> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+
+/** j and k, or the arrows, Home and End, move through a list of links that are marked with `data-row`. */
 export function useListKeys(isOn = true) {
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!isOn) return;
     const press = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
-      const step = event.key === 'j' || event.key === 'ArrowDown' ? 1 : event.key === 'k' || event.key === 'ArrowUp' ? -1 : 0;
+      const step = STEPS[event.key];
       if (!step) return;
       const inList = list.current?.contains(document.activeElement);
-      if (event.key.startsWith('Arrow') && !inList) return;
+      // The other keys scroll the page elsewhere.
+      if (event.key.length > 1 && !inList) return;
       const rows = [...(list.current?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
       if (!rows.length) return;
       // Keys come faster than pages: the focus is ahead of what is marked.

@@ -1,14 +1,17 @@
 // A person answers calls of real clients.
 import assert from 'node:assert/strict';
-import { by, editor, open, type, visit, World } from '../world.mjs';
+import fs from 'node:fs';
+import path from 'node:path';
+import { look } from '../look.mjs';
+import { by, editor, enter, open, type, visit, World } from '../world.mjs';
 
 const ASK = 'writeTextFile';
 
-async function asked(browser, run, options) {
-  const world = await World.start(options);
+async function asked(browser, run, options = {}) {
+  const world = await World.start();
   try {
     const client = await world.client('researcher');
-    const page = await open(browser, world);
+    const page = await open(browser, world, options);
     await visit(page, '/inbox');
     await run({ world, client, page });
     assert.deepEqual(page.problems, []);
@@ -16,6 +19,8 @@ async function asked(browser, run, options) {
     await world.end();
   }
 }
+
+const ready = (page) => by(page, 'decide').and(page.locator('[data-inert=false]')).waitFor();
 
 const call = (client, args) => client.callTool({ name: ASK, arguments: args }, undefined, { timeout: 60_000 });
 
@@ -50,7 +55,7 @@ export const tests = {
       const result = call(client, { path: 'b.txt', text: 'hello' });
       await by(page, 'question').first().waitFor();
       await page.keyboard.press('j');
-      await by(page, 'decide').and(page.locator('[data-inert=false]')).waitFor();
+      await ready(page);
       await page.keyboard.press('d');
       await by(page, 'deny-note').waitFor();
       await page.keyboard.type('not today');
@@ -83,7 +88,7 @@ export const tests = {
     await asked(browser, async ({ world, client, page }) => {
       const result = call(client, { path: 'd.txt', text: 'x' });
       await by(page, 'question').first().click();
-      await by(page, 'decide').and(page.locator('[data-inert=false]')).waitFor();
+      await ready(page);
       const other = await open(browser, world);
       await visit(other, '/inbox');
       await by(other, 'question').first().click();
@@ -117,7 +122,7 @@ export const tests = {
     await asked(browser, async ({ world, client, page }) => {
       void call(client, { path: 'f.txt', text: 'x' });
       await by(page, 'question').first().click();
-      await by(page, 'decide').and(page.locator('[data-inert=false]')).waitFor();
+      await ready(page);
       assert.equal(await by(page, 'approve').isEnabled(), true);
       const address = new URL(world.url).host;
       await world.stop();
@@ -131,16 +136,153 @@ export const tests = {
     });
   },
 
-  async 'a question waits for a call inside a script'(browser) {
+  async 'a question appears at once, in the list, the count and the title'(browser) {
     await asked(browser, async ({ client, page }) => {
-      const script = `return await callTool('${ASK}', { path: 'g.txt', text: 'from a script' });`;
-      const result = client.callTool({ name: 'codecall_execute', arguments: { script } }, undefined, { timeout: 60_000 }).catch((error) => error);
+      await by(page, 'empty').waitFor();
+      const first = call(client, { path: 'h.txt', text: 'x' });
+      await by(page, 'question').first().waitFor();
+      const second = call(client, { path: 'i.txt', text: 'x' });
+      await page.waitForFunction(() => document.title.startsWith('(2)'));
+      assert.match(await by(page, 'count-inbox').innerText(), /^2/);
+      assert.match(await by(page, 'waiting').innerText(), /^2 /);
+      assert.equal(await by(page, 'question').count(), 2);
+      assert.equal(await page.evaluate(() => document.querySelector('link[rel=icon]').getAttribute('href')), '/favicon-waiting.svg');
+      for (const path of ['h.txt', 'i.txt']) {
+        await page.locator('[data-test=question][data-state=pending]').first().click();
+        await by(page, 'arguments').getByText(path).waitFor();
+        await by(page, 'deny').click();
+        await by(page, 'confirm-deny').click();
+        await by(page, 'settled').waitFor();
+      }
+      await Promise.all([first, second]);
+      await page.waitForFunction(() => !document.title.startsWith('('));
+    });
+  },
+
+  async 'every change carries JSON and the header of the session'(browser) {
+    await asked(browser, async ({ client, page }) => {
+      const sent = [];
+      page.on('request', (request) => request.method() !== 'GET' && sent.push(request));
+      const result = call(client, { path: 'j.txt', text: 'x' });
       await by(page, 'question').first().click();
-      assert.match(await by(page, 'question-view').innerText(), /codecall|script/);
+      await ready(page);
       await by(page, 'approve').click();
       await by(page, 'confirm-approve').click();
       await by(page, 'settled').waitFor();
       await result;
+      const csrf = await page.evaluate(async () => (await (await fetch('/api/v1/session')).json()).csrf);
+      assert.equal(sent.length, 1);
+      const headers = await sent[0].allHeaders();
+      assert.equal(headers['x-ringfence-csrf'], csrf);
+      assert.equal(headers['content-type'], 'application/json');
+      const { revision, ...rest } = sent[0].postDataJSON();
+      assert.ok(revision);
+      assert.deepEqual(rest, { answer: 'approve', scope: 'once' });
+    });
+  },
+
+  async 'a question that became stale says why and takes no yes'(browser) {
+    await asked(browser, async ({ world, client, page }) => {
+      const result = call(client, { path: 'k.txt', text: 'x' });
+      await by(page, 'question').first().click();
+      await ready(page);
+      assert.equal(await by(page, 'approve').isEnabled(), true);
+      fs.appendFileSync(path.join(world.home, 'ringfence.toml'), '\n[[rule]]\nid = "no-writing"\neffect = "deny"\ntools = ["writeTextFile"]\nreason = "frozen"\n');
+      await by(page, 'stale').waitFor();
+      assert.match(await by(page, 'stale').innerText(), /frozen|no-writing/);
+      assert.equal(await by(page, 'approve').isEnabled(), false);
+      await client.close();
+      await result.catch(() => {});
+    });
+  },
+
+  async 'the end of a session leaves the page as it is, and signing in goes on'(browser) {
+    await asked(browser, async ({ world, client, page }) => {
+      const result = call(client, { path: 'l.txt', text: 'x' });
+      await by(page, 'question').first().click();
+      await ready(page);
+      await by(page, 'deny').click();
+      await by(page, 'deny-note').fill('a long reason, half');
+      const other = await open(browser, world);
+      await by(other, 'who').click();
+      await by(other, 'sign-out-all').click();
+      await by(page, 'sign-in').waitFor();
+      assert.match(await by(page, 'sign-in').innerText(), /What you typed is still here/);
+      const wrongs = [];
+      await look(page, 'state-expired-light-1280', wrongs);
+      assert.deepEqual(wrongs, []);
+      await enter(page, world);
+      await by(page, 'sign-in').waitFor({ state: 'detached' });
+      assert.equal(await by(page, 'deny-note').inputValue(), 'a long reason, half');
+      await by(page, 'confirm-deny').click();
+      assert.match(JSON.stringify(await result), /a long reason, half/);
+      await other.context().close();
+    });
+  },
+
+  async 'the back button goes where one came from'(browser) {
+    await asked(browser, async ({ client, page }) => {
+      void call(client, { path: 'm.txt', text: 'x' });
+      await by(page, 'question').first().click();
+      await by(page, 'question-view').waitFor();
+      for (const address of ['/tools', '/audit?tool=x']) await visit(page, address);
+      await page.goBack();
+      await page.getByRole('heading', { level: 1, name: 'Tools' }).waitFor();
+      await page.goBack();
+      await by(page, 'question-view').waitFor();
+      await page.goBack();
+      await by(page, 'question-view').waitFor({ state: 'detached' });
+    });
+  },
+
+  async 'at 360 px a question can be read and answered'(browser) {
+    await asked(
+      browser,
+      async ({ client, page }) => {
+        const result = call(client, { path: `${'long-'.repeat(20)}.txt`, text: 'x'.repeat(400) });
+        await by(page, 'question').first().click();
+        await ready(page);
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360);
+        await by(page, 'deny').click();
+        await by(page, 'confirm-deny').click();
+        await by(page, 'settled').waitFor();
+        await result;
+      },
+      { width: 360 },
+    );
+  },
+
+  async 'a question waits for a call inside a script'(browser) {
+    await asked(browser, async ({ world, client, page }) => {
+      const script = `const words = await callTool('countWords', { text: 'a b' });\n// then it writes <b>bold</b>\nreturn await callTool('${ASK}', { path: 'g.txt', text: 'from a script' });`;
+      const result = client.callTool({ name: 'codecall_execute', arguments: { script } }, undefined, { timeout: 60_000 }).catch((error) => error);
+      await by(page, 'question').first().click();
+      assert.match(await by(page, 'question-view').innerText(), /codecall|script/);
+      // The script whole, with the line that waits, here and at a terminal.
+      assert.match(await by(page, 'script').innerText(), /line 3 of a script of 3 lines waits/);
+      assert.equal(await page.locator('.script-line').count(), 3);
+      assert.match(await page.locator('.script-line.waits').innerText(), /writeTextFile/);
+      assert.match(await page.locator('.script-line').nth(1).innerText(), /<b>bold<.b>/);
+      const [{ id }] = JSON.parse(world.run('approvals', 'list', '--json'));
+      const shown = world.run('approvals', 'show', id);
+      assert.match(shown, /line 3 of a script of 3 lines waits/);
+      assert.match(shown, /> +3 +return await callTool\('writeTextFile'/);
+      assert.deepEqual(JSON.parse(world.run('approvals', 'show', id, '--json')).script.waits, [3]);
+      await by(page, 'approve').click();
+      await by(page, 'confirm-approve').click();
+      await by(page, 'settled').waitFor();
+      await result;
+      // The script ended, and its text went with it.
+      assert.equal(JSON.parse(world.run('approvals', 'show', id, '--json')).script ?? null, null);
+      // The call has a time for each gate, and the script its calls as a waterfall.
+      await by(page, 'settled').getByRole('link').click();
+      await by(page, 'gates').waitFor();
+      const times = await page.locator('.gates .took').allInnerTexts();
+      assert.ok(times.length >= 8 && times.every((time) => /^\d.* (µs|ms|s)$/.test(time)), JSON.stringify(times));
+      assert.match(await by(page, 'waterfall').innerText(), /waiting for a person/);
+      await by(page, 'entry-view').getByRole('link', { name: 'codecall_execute' }).click();
+      await by(page, 'children').waitFor();
+      assert.equal(await by(page, 'children').locator('.fall-row').count(), 3);
     });
   },
 };

@@ -113,6 +113,34 @@ export const tests = {
     );
   },
 
+  async 'the messages of a call are those that a client sends and gets, in both eras'(browser) {
+    const world = await World.start();
+    try {
+      const page = await open(browser, world);
+      const key = world.run('keys', 'add', 'wire').trim().split('\n').at(-1).trim();
+      const cases = [
+        ['countWords', { text: 'one two' }],
+        // Refused by its params.
+        ['countWords', { text: 7 }],
+        // It runs and throws.
+        ['evaluateExpression', { expression: '1 +' }],
+        ['noSuchTool', {}],
+        // The owner is told that a variable is missing; an agent, that there is no such tool.
+        ['searchWeb', { query: 'x' }],
+      ];
+      for (const [tool, args] of cases) {
+        const shown = await inspected(page, tool, args);
+        assert.equal(shown.length, 2);
+        for (const era of shown) {
+          const real = await onTheWire(world.url, key, era);
+          assert.deepEqual(settled(real), settled(era.response), `${tool} in ${era.revision}`);
+        }
+      }
+    } finally {
+      await world.end();
+    }
+  },
+
   async 'a script runs in the scratchpad and its calls are a tree in the audit'(browser) {
     await inWorld(browser, async ({ page }) => {
       await visit(page, '/inspector?mode=script');
@@ -137,3 +165,36 @@ export const tests = {
     });
   },
 };
+
+/** What the inspector shows of a call, by its own way. */
+function inspected(page, tool, args) {
+  return page.evaluate(
+    async ([name, given]) => {
+      const { csrf } = await (await fetch('/api/v1/session')).json();
+      const answer = await fetch('/api/v1/inspector/call', { method: 'POST', headers: { 'content-type': 'application/json', 'x-ringfence-csrf': csrf }, body: JSON.stringify({ tool: name, arguments: given }) });
+      return (await answer.json()).eras;
+    },
+    [tool, args],
+  );
+}
+
+/** Sends the shown messages with the shown headers, and returns the answer to the last one. */
+async function onTheWire(url, key, era) {
+  const send = async (message, more) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...more };
+    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(message) });
+    const text = await answer.text();
+    const events = text.split('\n').filter((line) => line.startsWith('data:') && line.length > 6).map((line) => JSON.parse(line.slice(5)));
+    return { session: answer.headers.get('mcp-session-id'), message: text.startsWith('{') ? JSON.parse(text) : events.find((event) => 'result' in event || 'error' in event) };
+  };
+  let session;
+  for (const message of era.before) session ??= (await send(message, session ? { 'mcp-session-id': session } : {})).session;
+  const headers = Object.fromEntries(era.headers);
+  if ('Mcp-Session-Id' in headers) headers['Mcp-Session-Id'] = session;
+  return (await send(era.request, headers)).message;
+}
+
+/** Two calls have two ids. */
+function settled(message) {
+  return JSON.parse(JSON.stringify(message, (name, value) => (name === 'ringfence/callId' ? 'an id' : value)));
+}

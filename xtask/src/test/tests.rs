@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
-use super::{Patience, Totals, lane};
+use super::{Patience, Totals, watch};
 use crate::run::TaskAnswer;
 
 #[track_caller]
@@ -55,7 +55,7 @@ fn a_stuck_program_is_stopped_with_all_it_started() {
         silence_max: Duration::from_millis(300),
         sign_every: Duration::from_millis(20),
     };
-    let answer = lane(&mut command, &mut totals, patience).unwrap();
+    let answer = watch(&mut command, &mut totals, patience, |_| ()).unwrap();
     assert_eq!(answer, TaskAnswer::No);
     let pid = fs::read_to_string(&noted).unwrap();
     fs::remove_file(&noted).unwrap();
@@ -71,4 +71,20 @@ fn a_stuck_program_is_stopped_with_all_it_started() {
         );
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn a_part_fails_by_its_own_tests_alone() {
+    let run = |line: &str, totals: &mut Totals| {
+        let mut command = Command::new("echo");
+        command.arg(line);
+        // Not shown: the run that this test is a part of counts every result it reads.
+        watch(&mut command, totals, Patience::USUAL, |_| ()).unwrap()
+    };
+    let mut totals = Totals::default();
+    let failed = "test result: FAILED. 3 passed; 1 failed; 0 ignored";
+    assert_eq!(run(failed, &mut totals), TaskAnswer::No);
+    let passed = "test result: ok. 2 passed; 0 failed; 0 ignored";
+    assert_eq!(run(passed, &mut totals), TaskAnswer::Yes);
+    assert_eq!(totals.to_string(), "5 passed, 1 failed");
 }

@@ -31,6 +31,7 @@ impl Pace {
 
     fn turn(&self, now: Instant) -> Instant {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        // A long silence saves up a burst and no more.
         let saved = now.checked_sub(INTERVAL * BURST).unwrap_or(now);
         *last = (*last).max(saved) + INTERVAL;
         *last

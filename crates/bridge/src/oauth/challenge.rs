@@ -36,6 +36,7 @@ pub fn parse(header: &str) -> Challenge {
 fn bearer(header: &str) -> &str {
     let lower = header.to_ascii_lowercase();
     let starts = lower.match_indices("bearer").map(|(start, _)| start);
+    // Every place: the word may also be part of a parameter of another scheme.
     for start in starts {
         let before = header.get(..start).unwrap_or_default();
         let after = header.get(start + "bearer".len()..).unwrap_or_default();

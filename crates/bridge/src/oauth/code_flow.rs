@@ -72,6 +72,7 @@ impl CodeFlow {
     /// It does not answer, answers in another's name, or does not support PKCE.
     pub async fn discover(client: HttpClient, who: FlowClient<'_>) -> Result<CodeFlow, OAuthFault> {
         let metadata = find_issuer(&client, who.issuer).await?;
+        // Before a person is sent anywhere: without PKCE a stolen code is enough.
         check_flow(&metadata)?;
         let who = named_client(who.id, who.secret.cloned(), &metadata);
         Ok(CodeFlow {
@@ -140,6 +141,8 @@ impl CodeFlow {
             ("grant_type", "authorization_code"),
             ("code", raw_code),
             ("redirect_uri", redirect_uri),
+            // The issuer hashes it and compares with the challenge, so a stolen code alone
+            // is of no use.
             ("code_verifier", verifier),
         ];
         let endpoint = &self.metadata.token_endpoint;

@@ -61,6 +61,7 @@ pub(crate) async fn discover(client: &HttpClient, server: &Url) -> Result<Discov
         return Err(OAuthFault::NotOffered);
     };
     let scopes = resource.scopes_supported.join(" ");
+    // What the server asks for now counts before the list of all it knows.
     let scope = challenge.and_then(|challenge| challenge.scope);
     let scope = scope.or_else(|| Some(scopes).filter(|scopes| !scopes.is_empty()));
     let mut last = OAuthFault::NotOffered;
@@ -115,6 +116,7 @@ async fn find_resource(
                 doing: DOING,
                 what: "it names an address that is none".to_owned(),
             })?;
+            // Before it is fetched: an attacker on the way could name an issuer of its own.
             check_secure(client, &url, "document about the server")?;
             vec![url]
         }
@@ -123,6 +125,7 @@ async fn find_resource(
     for place in places {
         let found = get_document::<ResourceMetadata>(client, &place, DOING).await?;
         let Some(metadata) = found else { continue };
+        // Attack: a server names the document of another, to get a token for that one.
         if !covers(&metadata.resource, server) {
             let what = "the document about the server is for another resource";
             return Err(OAuthFault::Mismatch(what.to_owned()));
@@ -144,6 +147,8 @@ pub(crate) async fn find_issuer(
     let issuer = Url::parse(raw_issuer).map_err(|_| wrong("its name is no URL"))?;
     check_secure(client, &issuer, "issuer")?;
     let mut places = well_known(&issuer, "oauth-authorization-server");
+    // At its path alone: the document at the root belongs to another
+    // issuer of the same host.
     places.truncate(1);
     places.extend(
         well_known(&issuer, "openid-configuration")
@@ -199,6 +204,7 @@ pub(crate) fn check_secure(
 ) -> Result<(), OAuthFault> {
     let is_secure = match url.scheme() {
         "https" => true,
+        // Named by the owner; a document of a server cannot make a host private.
         "http" => client.is_private_host(url.as_str()),
         _ => false,
     };
@@ -231,6 +237,7 @@ fn covers(raw_resource: &str, server: &Url) -> bool {
     let is_below = server
         .path()
         .strip_prefix(above)
+        // By whole names: `/api` does not cover `/api-old`.
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     resource.origin() == server.origin() && resource.fragment().is_none() && is_below
 }

@@ -28,6 +28,9 @@ const TOKENS_MAX: usize = 1_000;
 /// Time between two attempts at the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
+/// How long signing out waits for a process that renews a token.
+const REMOVE_WAIT: Duration = Duration::from_secs(60);
+
 /// Why the file is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFileFault {
@@ -136,14 +139,26 @@ impl TokenFile {
         }
     }
 
-    /// Removes every token of the server: signs out, on this machine.
+    /// Removes every token of the server: signs out, on this machine. Waits for a process
+    /// that changes it, on this thread.
     ///
     /// # Errors
-    /// The file cannot be removed.
+    /// The file cannot be removed, or another process keeps it.
     pub fn remove(&self) -> Result<(), TokenFileFault> {
         let Some(folder) = self.open_folder()? else {
             return Ok(());
         };
+        // Attack: a process that renews a token meanwhile would write the file again after
+        // the person signed out.
+        let end = std::time::Instant::now() + REMOVE_WAIT;
+        let _lock = loop {
+            match self.try_lock()? {
+                Some(lock) => break lock,
+                None if std::time::Instant::now() < end => std::thread::sleep(LOCK_PAUSE),
+                None => return Err(self.system("lock", io::ErrorKind::TimedOut.into())),
+            }
+        };
+        // By the handle of the folder that was checked, not by its path.
         match unlinkat(&folder, self.name.as_str(), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(self.system("remove", error.into())),
@@ -181,6 +196,7 @@ impl TokenFile {
         file.version = VERSION;
         file.tokens.retain(|kept| kept.key != tokens.key);
         if file.tokens.len() >= TOKENS_MAX {
+            // The oldest goes. Its caller signs in again, and the file stays bounded.
             file.tokens.remove(0);
         }
         file.tokens.push(tokens.clone());
@@ -189,24 +205,33 @@ impl TokenFile {
 
     /// Waits for the lock, no longer than this.
     pub(crate) async fn lock(&self, wait: Duration) -> Result<Option<TokenLock>, TokenFileFault> {
+        let end = Instant::now() + wait;
+        loop {
+            match self.try_lock()? {
+                Some(lock) => return Ok(Some(lock)),
+                // Polled, because waiting in the kernel would block a thread of the runtime
+                // without bound.
+                None if Instant::now() < end => sleep(LOCK_PAUSE).await,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The lock, if it is free.
+    fn try_lock(&self) -> Result<Option<TokenLock>, TokenFileFault> {
         let folder = self.make_folder()?;
+        // Attack: a lock that is a link could lock, or make, a file elsewhere.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let name = format!("{}.lock", self.name);
         let file = openat(&folder, name.as_str(), flags, Mode::from_raw_mode(0o600));
         let file = file.map_err(|error| self.system("lock", error.into()))?;
-        let end = Instant::now() + wait;
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {
-                    let _file = File::from(file);
-                    return Ok(Some(TokenLock { _file }));
-                }
-                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => {
-                    sleep(LOCK_PAUSE).await;
-                }
-                Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(None),
-                Err(error) => return Err(self.system("lock", error.into())),
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                let _file = File::from(file);
+                Ok(Some(TokenLock { _file }))
             }
+            Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
+            Err(error) => Err(self.system("lock", error.into())),
         }
     }
 
@@ -254,6 +279,7 @@ impl TokenFile {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(failed(error.into())),
         }
+        // `EXCL`: a file, or a link, that appears here in between is refused.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o600);
         let made = openat(&folder, unfinished.as_str(), flags, mode);
@@ -263,6 +289,8 @@ impl TokenFile {
         file.sync_all().map_err(failed)?;
         let renamed = renameat(&folder, unfinished.as_str(), &folder, self.name.as_str());
         renamed.map_err(|error| failed(error.into()))?;
+        // The name as well: until it is on the disk, a power cut brings
+        // the old tokens back.
         folder.sync_all().map_err(failed)
     }
 
@@ -313,4 +341,47 @@ impl TokenFile {
 /// Only its owner, who is the user, may read or change it.
 fn is_own(owner: u32, mode: u32) -> bool {
     owner == rustix::process::geteuid().as_raw() && mode & 0o077 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Attack: a process that renews a token while a person signs out.
+    #[tokio::test]
+    async fn signing_out_waits_for_one_who_writes() {
+        let home = std::env::temp_dir().join(format!("ringfence-tokens-{}", std::process::id()));
+        let file = TokenFile::new(&home, "lab");
+        let lock = file.lock(Duration::ZERO).await.unwrap().unwrap();
+        let other = file.clone();
+        let removing = tokio::task::spawn_blocking(move || other.remove());
+        let kept = KeptTokens {
+            key: TokenKey {
+                server: "https://a.example".to_owned(),
+                caller: None,
+            },
+            issuer: String::new(),
+            resource: String::new(),
+            generation: 1,
+            token_endpoint: String::new(),
+            client: KeptClient {
+                id: String::new(),
+                secret: None,
+                authentication: ClientAuthentication::None,
+            },
+            scope: None,
+            access: None,
+            refresh: None,
+            expires_at: None,
+        };
+        // It has long begun to wait, or not begun at all; either way it comes later.
+        sleep(LOCK_PAUSE * 3).await;
+        assert!(!removing.is_finished());
+        file.save(&kept, &lock).unwrap();
+        assert!(file.find(&kept.key).unwrap().is_some());
+        drop(lock);
+        removing.await.unwrap().unwrap();
+        assert!(file.find(&kept.key).unwrap().is_none());
+        std::fs::remove_dir_all(home).unwrap();
+    }
 }

@@ -45,6 +45,7 @@ impl Listener {
             doing: "listen for the browser",
             what: error.to_string(),
         };
+        // By number: `localhost` may be looked up, and lead elsewhere.
         let listener = TcpListener::bind(("127.0.0.1", port))
             .await
             .map_err(failed)?;
@@ -67,6 +68,7 @@ impl Listener {
                 let Ok((stream, _)) = self.listener.accept().await else {
                     continue;
                 };
+                // One that connects and says nothing must not hold the others up for long.
                 let answer = timeout(REQUEST_WAIT, answer(stream, state)).await;
                 if let Ok(Some(returned)) = answer {
                     return Ok(returned);
@@ -137,6 +139,7 @@ fn returned(target: &str, state: &TokenText) -> Option<Returned> {
             code: TokenText::new(code),
             issuer,
         }),
+        // An answer with both is refused: the error is the cautious reading.
         (_, Some(error)) => Some(Returned::Refused { error, issuer }),
         (None, None) => None,
     }
@@ -144,6 +147,8 @@ fn returned(target: &str, state: &TokenText) -> Option<Returned> {
 
 /// Compares without telling by time where two texts differ.
 fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    // The lengths may differ: then all of the shorter one is compared,
+    // and the result is no.
     let differing = one
         .iter()
         .zip(other)

@@ -75,6 +75,7 @@ pub async fn login(
     let server = server_url(&settings.client, &settings.url)?;
     let found = discover(&settings.client, &server).await?;
     check_flow(&found.issuer)?;
+    // Before the client is registered: its redirect has to name the port.
     let listener = Listener::open(settings.redirect_port).await?;
     let redirect_uri = listener.redirect_uri.clone();
     let client = choose_client(&settings, &found.issuer, &redirect_uri).await?;
@@ -90,10 +91,12 @@ pub async fn login(
     show(page.url()?.as_str());
     let code = match listener.wait(&state, settings.wait).await? {
         Returned::Code { code, issuer } => {
+            // Before the code goes anywhere: it would be sent to the wrong issuer.
             check_issuer(&found.issuer, issuer.as_deref())?;
             code
         }
         Returned::Refused { error, issuer } => {
+            // Also of a refusal, or another issuer could end a sign-in that is not its own.
             check_issuer(&found.issuer, issuer.as_deref())?;
             let words = text::elided(&text::one_line(&error), 100);
             return Err(OAuthFault::Refused(words));
@@ -104,6 +107,7 @@ pub async fn login(
         ("code", code.expose()),
         ("redirect_uri", &redirect_uri),
         ("code_verifier", verifier.expose()),
+        // Binds the token to this server (RFC 8707): no other can use it.
         ("resource", &found.resource),
     ];
     let endpoint = &found.issuer.token_endpoint;
@@ -120,6 +124,7 @@ pub(crate) fn server_url(client: &HttpClient, raw_url: &str) -> Result<Url, OAut
         doing: "read the address of the server",
         what: "it is no URL".to_owned(),
     })?;
+    // No part of a resource's name (RFC 8707).
     url.set_fragment(None);
     check_secure(client, &url, "server")?;
     Ok(url)
@@ -150,6 +155,7 @@ pub(crate) fn check_issuer(
         None if metadata.authorization_response_iss_parameter_supported => Err(
             OAuthFault::Mismatch("the answer does not say which issuer it comes from".to_owned()),
         ),
+        // Issuers that do not promise it leave it out, which is no sign of an attack.
         None => Ok(()),
     }
 }
@@ -166,6 +172,7 @@ fn chosen_scope(own: &[String], found: &Discovered) -> Option<String> {
         .scopes_supported
         .iter()
         .any(|word| word == offline);
+    // Without it some issuers give no refresh token, and a person would sign in every hour.
     if is_offered && !scope.split(' ').any(|word| word == offline) {
         scope = format!("{scope} {offline}").trim_start().to_owned();
     }
@@ -232,6 +239,7 @@ async fn choose_client(
         "redirect_uris": [redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
+        // A program on a person's machine cannot keep a secret; PKCE takes its place.
         "token_endpoint_auth_method": "none",
         "application_type": "native",
     });
@@ -289,6 +297,8 @@ async fn keep(
         key,
         issuer: found.issuer.issuer,
         resource: found.resource,
+        // Higher than before, so that a process with the old token sees that
+        // it is another one.
         generation: before.map_or(0, |before| before.generation) + 1,
         token_endpoint: found.issuer.token_endpoint,
         client,

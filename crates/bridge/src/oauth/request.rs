@@ -121,6 +121,8 @@ pub(crate) async fn ask_for_tokens(
     const DOING: &str = "get a token from the issuer";
     let mut pairs: Vec<(&str, &str)> = form.to_vec();
     let mut request = ClientRequest::new(ClientMethod::Post, endpoint);
+    // One way only: a client must not show itself in two ways in one
+    // request (RFC 6749, 2.3).
     match (who.authentication, &who.secret) {
         (ClientAuthentication::ClientSecretBasic, Some(secret)) => {
             let value = basic(&who.id, secret);
@@ -141,6 +143,8 @@ pub(crate) async fn ask_for_tokens(
     let reply = send(client, request, DOING).await?;
     let status = reply.status;
     let body = read(reply, DOING).await?;
+    // Only these are answers of the standard; a broken issuer must not cost
+    // the refresh token.
     if status.is_client_error() {
         let error = error_word(&body);
         return Ok(match error.as_deref() {
@@ -161,11 +165,13 @@ pub(crate) async fn ask_for_tokens(
 }
 
 fn issued(reply: TokenReply) -> Result<IssuedTokens, &'static str> {
+    // Another kind would need a proof with each request, which we do not make.
     if !reply.token_type.eq_ignore_ascii_case("bearer") {
         return Err("the token is not a bearer token");
     }
     let is_token = |text: &str| {
         let is_sized = (1..=TOKEN_BYTES_MAX).contains(&text.len());
+        // Attack: a token with a line break would be a header of the issuer's choice.
         is_sized && text.bytes().all(|byte| byte.is_ascii_graphic())
     };
     if !is_token(&reply.access_token) {

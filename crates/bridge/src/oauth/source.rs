@@ -105,6 +105,8 @@ impl TokenSource {
         if let Some(token) = kept.as_ref().and_then(|kept| usable(kept, refused)) {
             return Ok(Some(token));
         }
+        // No sign-in yet. The request goes without a token, and the server's answer says
+        // whether one is needed.
         if kept.is_none() && self.credentials.is_none() {
             return Ok(None);
         }
@@ -160,9 +162,12 @@ impl TokenSource {
             ("refresh_token", refresh.expose()),
             ("resource", &kept.resource),
         ];
+        // The endpoint that issued it: a refresh token goes to no other, whatever is
+        // discovered now.
         let endpoint = &kept.token_endpoint;
         let asking = ask_for_tokens(&self.client, endpoint, &kept.client, &form);
         match asking.await? {
+            // Saved before it is used: the issuer may have made the old one void.
             TokenAnswer::Issued(issued) => self.keep(kept, issued, lock),
             TokenAnswer::GrantInvalid => {
                 // The lock is held and the file was read under it, so this is the
@@ -188,6 +193,8 @@ impl TokenSource {
         lock: &TokenLock,
     ) -> Result<AccessToken, OAuthFault> {
         let server = server_url(&self.client, &self.key.server)?;
+        // Asked again each time. Credentials have no earlier sign-in that
+        // they are bound to.
         let found = discover(&self.client, &server).await?;
         let secret = Some(credentials.secret.clone());
         let client = named_client(&credentials.id, secret, &found.issuer);
@@ -253,6 +260,7 @@ fn usable(kept: &KeptTokens, refused: Option<u64>) -> Option<AccessToken> {
     let text = kept.access.clone()?;
     let end = kept.expires_at.unwrap_or(u64::MAX);
     let is_over = end <= now().saturating_add(TOKEN_SKEW_SECONDS);
+    // `>=`: a newer token than the refused one is worth a try.
     let is_refused = refused.is_some_and(|generation| generation >= kept.generation);
     (!is_over && !is_refused).then_some(AccessToken {
         text,

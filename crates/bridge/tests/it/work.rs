@@ -310,6 +310,59 @@ async fn a_list_that_changes_is_reviewed_again() {
     }
 }
 
+/// Changes come faster than lists are fetched; the end of the connection does not wait for
+/// the next fetch.
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_list() {
+    let folder = Folder::new("stop-listing");
+    let (server, lists) = server(&folder, &["list-flood"]);
+    let echo = async || call(&server, "echo", json!({"words": "x"})).await;
+    echo().await.expect("a result");
+    until("the list is fetched again", || lists.count() == 2).await;
+    echo().await.expect("a result");
+    let mark = folder.0.display().to_string();
+    assert!(!processes(&mark).is_empty());
+    let began = std::time::Instant::now();
+    server.restart().await;
+    until("the process is gone", || processes(&mark).is_empty()).await;
+    // The next fetch would be ten seconds after the last.
+    assert!(began.elapsed().as_secs() < 6, "{:?}", began.elapsed());
+}
+
+/// A person who never answers.
+#[derive(Debug, Default)]
+struct Silent(std::sync::atomic::AtomicBool);
+
+impl Elicitor for Silent {
+    fn ask(&self, _: ElicitQuestion) -> BoxFuture<'_, ElicitAnswer> {
+        self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+        Box::pin(std::future::pending())
+    }
+}
+
+/// A call that is given up while its person is asked is over, and its server idle.
+#[tokio::test]
+async fn a_call_that_is_given_up_at_a_question_is_over() {
+    let folder = Folder::new("asks-silent");
+    let mut settings = settings(&folder, &["good", "--modern"]);
+    settings.era = ServerEra::Modern;
+    settings.may_ask = true;
+    settings.idle = Duration::from_millis(300);
+    let server = Server::new(settings, Arc::new(Lists::default()));
+    let person = Arc::new(Silent::default());
+    let mut asking = tool_call("ask", json!({}));
+    asking.elicitor = Some(Arc::clone(&person) as _);
+    let is_asked = until("the person is asked", || {
+        person.0.load(std::sync::atomic::Ordering::SeqCst)
+    });
+    tokio::select! {
+        answered = server.call::<ServerFault>(asking, |_| Ok(())) => panic!("{answered:?}"),
+        () = is_asked => {}
+    }
+    let mark = folder.0.display().to_string();
+    until("the process is gone", || processes(&mark).is_empty()).await;
+}
+
 /// A question of a server of the newer era, which ends its answer with it.
 #[tokio::test]
 async fn a_server_of_the_newer_era_asks_as_well() {

@@ -2,12 +2,12 @@
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use serde_json::json;
 
-use crate::server::{ROLE, Server};
+use crate::server::{ROLE, Server, program};
 
 /// Bounds are not what is measured here.
 pub(crate) const SETTINGS: &str = "[exposure]\npreset = \"none\"\n\n[serve]\ncalls_per_minute = 10000000\n\
@@ -82,7 +82,8 @@ impl Route {
         let mut command = Command::new(program);
         command.args(["--port", &port.to_string(), "--pass-environment", "--"]);
         command.arg(env::current_exe().unwrap());
-        command.env(ROLE, "stdio");
+        // It writes a line for every call.
+        command.env(ROLE, "stdio").stderr(Stdio::null());
         Some(Route {
             front: Server::start_at(&mut command, port),
         })
@@ -100,7 +101,7 @@ pub(crate) fn fresh(name: &str) -> PathBuf {
 }
 
 pub(crate) fn ringfence(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ringfence"));
+    let mut command = Command::new(program());
     command.env("RINGFENCE_HOME", home);
     command
 }

@@ -22,6 +22,13 @@ use tokio::net::TcpListener;
 /// Says in a child of this program which server it is.
 pub(crate) const ROLE: &str = "BENCH_SERVER";
 
+/// The program that is measured: a release where there is one, since that is what people
+/// run; otherwise the one that was built with this bench.
+pub(crate) fn program() -> PathBuf {
+    let release = env::var_os("BENCH_PROGRAM").map(PathBuf::from);
+    release.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_ringfence")))
+}
+
 /// The tool that is called, as its author wrote it.
 const TOOL: &str = r#"{
   "name": "echo",
@@ -77,7 +84,7 @@ impl Server {
         fs::write(home.join("ringfence.toml"), SETTINGS).unwrap();
         fs::write(home.join("echo.json"), TOOL).unwrap();
         let ringfence = || {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_ringfence"));
+            let mut command = Command::new(program());
             command.env("RINGFENCE_HOME", &home);
             command
         };

@@ -25,6 +25,9 @@ pub(crate) struct AuditAgainst {
     /// Verify several nodes: homes, or exports with proofs and one `--key` each
     #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["file", "proof", "checkpoint", "head"])]
     pub(crate) nodes: Vec<PathBuf>,
+    /// Verify all nodes from the database that records are shipped to
+    #[arg(long, conflicts_with_all = ["nodes", "file", "proof", "checkpoint", "head"])]
+    pub(crate) shipped: bool,
 }
 
 /// The format of an export.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use engine::Engine;
 use engine::approve::{AnswerFault, ApprovalScope, Channel, Inbox, Listed, Listing};
+use engine::waiting_script::AskingScript;
 use model::caller::Caller;
 use model::govern::approval::ApprovalState;
-use model::text::{elided, one_line};
+use model::text::{count, elided, one_line};
 use model::word::Word as _;
 
 use crate::arguments::{
@@ -23,6 +24,8 @@ use crate::wiring::approver::{QuestionWords, ScopeKeys, scope_of, short};
 
 /// How often `watch` looks.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
+/// Lines of a script that are shown before and after one that waits.
+const SCRIPT_LINES_AROUND: usize = 5;
 /// Characters of the arguments in a list.
 const LISTED_CHARS_MAX: usize = 80;
 
@@ -32,7 +35,7 @@ pub(crate) fn run(arguments: &ApprovalsArguments, printer: &mut Printer) -> anyh
     let owner = Caller::owner();
     let answered = match &arguments.command {
         ApprovalsCommand::List(list) => return run_list(inbox, list, printer),
-        ApprovalsCommand::Show(show) => return run_show(inbox, show, printer),
+        ApprovalsCommand::Show(show) => return run_show(&engine, show, printer),
         ApprovalsCommand::Watch(watch) => return run_watch(&engine, watch, printer),
         ApprovalsCommand::Approve(given) => return run_approve(inbox, given, printer),
         ApprovalsCommand::Deny(given) => inbox.deny(&given.id, &owner, given.note.as_deref()),
@@ -142,13 +145,57 @@ fn run_list(inbox: Inbox<'_>, list: &ApprovalsList, printer: &mut Printer) -> an
     Ok(Exit::Done)
 }
 
-fn run_show(inbox: Inbox<'_>, show: &ApprovalsShow, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let row = inbox.find(&show.id)?;
+fn run_show(engine: &Engine, show: &ApprovalsShow, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let row = engine.approvals().find(&show.id)?;
+    let script = engine.script_of(&row);
     match printer.format() {
-        Format::Json => printer.json(&serde_json::to_value(&row)?),
-        Format::Human => show_whole(&row, printer),
+        Format::Json => {
+            let mut shown = serde_json::to_value(&row)?;
+            if let (Some(shown), Some(script)) = (shown.as_object_mut(), &script) {
+                shown.insert("script".to_owned(), serde_json::to_value(script)?);
+            }
+            printer.json(&shown);
+        }
+        Format::Human => {
+            show_whole(&row, printer);
+            if let Some(script) = &script {
+                show_script(script, printer);
+            }
+        }
     }
     Ok(Exit::Done)
+}
+
+/// The lines of a script around those that wait; how many are left out is said.
+fn show_script(script: &AskingScript, printer: &mut Printer) {
+    let name = printer.styled(Style::Dim, &format!("  {:<14}", "script"));
+    printer.line(&format!("{name}{}", script.words()));
+    let is_near = |number: usize| {
+        let near = |waits: &usize| waits.abs_diff(number) <= SCRIPT_LINES_AROUND;
+        script.waits.is_empty() || script.waits.iter().any(near)
+    };
+    let mut left_out = 0;
+    for (line, number) in script.lines.iter().zip(1_usize..) {
+        if !is_near(number) {
+            left_out += 1;
+            continue;
+        }
+        show_left_out(&mut left_out, printer);
+        let waits = script.waits.contains(&number);
+        let mark = if waits { '>' } else { ' ' };
+        let shown = format!("  {mark} {number:>4}  {}", one_line(line));
+        let style = if waits { Style::Caution } else { Style::Dim };
+        printer.line(&printer.styled(style, &shown));
+    }
+    show_left_out(&mut left_out, printer);
+}
+
+fn show_left_out(left_out: &mut usize, printer: &mut Printer) {
+    if *left_out > 0 {
+        let words = format!("         {} not shown", count(*left_out, "line"));
+        printer.line(&printer.styled(Style::Dim, &words));
+    }
+    *left_out = 0;
 }
 
 fn show_one(row: &Listed, printer: &mut Printer) -> anyhow::Result<()> {

@@ -323,7 +323,13 @@ fn run_tail(audit: &Audit, tail: &AuditTail, printer: &mut Printer) -> anyhow::R
             }
         }
         left = left.saturating_sub(items.len());
-        printer.emit();
+        // A reader that is gone ends it, as it ends any other output.
+        if let Err(error) = printer.emit_all() {
+            return match error.kind() {
+                std::io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+                _ => Err(error).context("could not write the output"),
+            };
+        }
         if items.is_empty() {
             std::thread::sleep(TAIL_EVERY);
         }

@@ -1,19 +1,17 @@
 //! `ringfence check`: validates documents. For each it prints the state, the risk level
 //! with its reasons, and the findings.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use engine::Engine;
 use engine::catalog::Catalog;
-use engine::registry::Tool;
+use engine::checkup::{CheckGround, Checkup, TextPlace};
 use model::Environment;
+use model::document::FileShape;
 use model::document::finding::{Code, Finding, Severity, any_error};
 use model::document::json::Lines;
-use model::document::safety::Source as ToolSource;
-use model::document::{self, FileShape};
-use model::govern::consent::{Granted, Variable};
 use model::policy::Baseline;
-use model::policy::assessment::{self, Assessment, UsableDocument};
+use model::policy::assessment::{Assessment, UsableDocument};
 use model::policy::risk::Level;
 use model::text::{count, elided, one_line};
 use serde_json::{Value, json};
@@ -26,7 +24,6 @@ use crate::output::printer::{Format, Printer, Style};
 use crate::settings;
 use crate::source::{self, SourceText};
 use crate::wiring;
-use crate::wiring::consent;
 
 /// A file and everything found in it.
 struct Checked {
@@ -36,19 +33,11 @@ struct Checked {
     documents: Vec<Checkup>,
 }
 
-/// A document, with its grants and name clashes from the home folder.
-struct Checkup {
-    assessed: Assessment,
-    variables: Vec<Variable>,
-    /// Whether a bundled tool has its name.
-    is_taken: bool,
-}
-
 pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Exit> {
     let environment = settings::environment_with(arguments.common.env_file.as_deref())?;
     let home = settings::home(arguments.common.home.home.as_deref());
     let environment = settings::with_secrets(home.as_deref(), environment)?;
-    let ground = settings::config(home.as_deref())?.ground()?;
+    let baseline = settings::config(home.as_deref())?.effective_baseline()?;
     let mut exit = Exit::Done;
     let mut entries = Vec::new();
     let mut shown = Vec::new();
@@ -57,7 +46,7 @@ pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Ex
     for path in &arguments.files {
         let checked = match name_of(path) {
             Some(name) => check_tool(name, &arguments.common, &environment),
-            None => check(path, &ground, &environment, &known),
+            None => check(path, &baseline, &environment, &known),
         };
         match checked {
             Ok(checked) => {
@@ -104,48 +93,6 @@ impl Known {
             engine: has_home.then(|| wiring::engine(common)).transpose()?,
         })
     }
-
-    /// A document of a file: its grants, and its state if the file belongs to a tool.
-    fn look(&self, mut assessed: Assessment, path: &Path, environment: &Environment) -> Checkup {
-        let Some(usable) = &mut assessed.usable else {
-            return Checkup {
-                assessed,
-                variables: Vec::new(),
-                is_taken: false,
-            };
-        };
-        let name = usable.document.name.clone();
-        let mut granted = Granted::nothing();
-        if let Some(engine) = &self.engine {
-            let place = consent::place(path, usable).ok();
-            let tool = engine.tool(&name).ok();
-            let tool = tool.filter(|tool| place == file_of(engine, tool));
-            granted = match tool {
-                Some(tool) => {
-                    (usable.facts.state, usable.facts.missing) = tool.lifecycle(environment);
-                    tool.granted
-                }
-                None => engine.granted_in(&name, place.as_deref()),
-            };
-        }
-        let digest = usable.facts.digest.to_string();
-        let is_taken = match &self.engine {
-            Some(engine) => engine.is_name_taken(&name, &digest),
-            None => self.catalog.is_taken(&name, &digest),
-        };
-        let variables = granted.variables(&usable.document, environment);
-        Checkup {
-            assessed,
-            variables,
-            is_taken,
-        }
-    }
-}
-
-/// The file of the user's own tool, links resolved.
-fn file_of(engine: &Engine, tool: &Tool) -> Option<PathBuf> {
-    let path = engine.registry().folder().path(tool.file.as_deref()?);
-    path.canonicalize().ok()
 }
 
 /// A bare word that is not a file is the name of a tool.
@@ -158,35 +105,22 @@ fn name_of(path: &Path) -> Option<&str> {
 /// A tool by name, with its state.
 fn check_tool(name: &str, common: &Common, environment: &Environment) -> anyhow::Result<Checked> {
     let engine = wiring::engine(common)?;
-    let tool = engine.tool(name)?;
-    let mut usable = UsableDocument::clone(&tool.usable);
-    (usable.facts.state, usable.facts.missing) = tool.lifecycle(environment);
+    let (tool, checkup) = engine.check_tool(name, environment)?;
     let path = match &tool.file {
         Some(stem) => engine.registry().folder().path(stem).display().to_string(),
         None => "bundled".to_owned(),
     };
-    let variables = tool.granted.variables(&tool.usable.document, environment);
-    let assessed = Assessment {
-        name: Some(name.to_owned()),
-        usable: Some(usable),
-        findings: tool.findings,
-    };
-    let documents = vec![Checkup {
-        assessed,
-        variables,
-        is_taken: false,
-    }];
     Ok(Checked {
         path,
         text: tool.usable.document.to_text(),
         shape: FileShape::One,
-        documents,
+        documents: vec![checkup],
     })
 }
 
 fn check(
     path: &Path,
-    ground: &Baseline,
+    baseline: &Baseline,
     environment: &Environment,
     known: &Known,
 ) -> anyhow::Result<Checked> {
@@ -217,16 +151,23 @@ fn check(
             });
         }
     };
-    let file = document::parse(&text);
-    let lines = Lines::new(&text);
-    let assess = |item| assessment::assess(item, &lines, ground, environment, ToolSource::User);
-    let assessed = file.items.into_iter().map(assess);
-    let look = |assessed| known.look(assessed, path, environment);
-    let documents = assessed.map(look).collect();
+    let ground = CheckGround {
+        baseline,
+        environment,
+        catalog: &known.catalog,
+        engine: known.engine.as_ref(),
+    };
+    let file = path.canonicalize();
+    let place = match &file {
+        _ if path == Path::new("-") => TextPlace::Stream,
+        Ok(file) => TextPlace::File(file),
+        Err(_) => TextPlace::File(path),
+    };
+    let checked = ground.check(&text, place);
     Ok(Checked {
         path: shown,
-        shape: file.shape,
-        documents,
+        shape: checked.shape,
+        documents: checked.documents,
         text,
     })
 }

@@ -148,6 +148,8 @@ impl Change<'_> {
             return Ok(Exit::No);
         }
         // The key first: a copy of it in some other file must be worthless.
+        // By the key in the file, not by the client's name: another program
+        // may have that name.
         let own = identity::holder(&Keys::open(self.home)?, held)?;
         if let Some(own) = &own {
             identity::revoke(self.home, &own.record)?;
@@ -403,9 +405,11 @@ fn write(path: &Path, old: Option<&str>, new: &str, is_changed: bool) -> anyhow:
     let put = |into: &Path, text: &str| -> io::Result<()> {
         let unfinished = beside(&format!(".{}.tmp", std::process::id()));
         let mut options = fs::OpenOptions::new();
+        // `create_new`: a file or a link that waits under this name is not written through.
         let file = options.write(true).create_new(true).mode(0o600);
         let written = file.open(&unfinished).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
+            // Before it gets its name, so that it is never readable by others under it.
             file.set_permissions(fs::Permissions::from_mode(mode))?;
             file.sync_all()
         });

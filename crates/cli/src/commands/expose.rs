@@ -1,14 +1,14 @@
 //! `ringfence expose`: which tools are exposed. It edits `[exposure]` in ringfence.toml
 //! and leaves the rest of the file as it is, comments included.
 
-use anyhow::{Context as _, bail};
-use engine::Engine;
+use anyhow::Context as _;
 use engine::life::revision;
+use engine::policy_admin::ApplyFault;
 use engine::registry::CONFIG_FILE;
+use engine::{Engine, EngineError};
+use model::govern::exposure::Exposure;
 use model::govern::person::Actor;
-use model::nearest::nearest;
 use serde_json::json;
-use toml_edit::{Array, DocumentMut, Item, Table, value};
 
 use crate::arguments::Expose;
 use crate::output::exit::Exit;
@@ -18,13 +18,18 @@ use crate::wiring;
 pub(crate) fn run(arguments: &Expose, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(&arguments.home)?;
     if changes_something(arguments) {
-        check(arguments, &engine)?;
-        let text = engine.registry().current().settings.text.clone();
-        let changed = change(&text, arguments)?;
+        // Unknown names are typing errors.
+        for name in &arguments.names {
+            engine.tool(name)?;
+        }
+        let now = engine.registry().current();
+        let wanted = change(&now.config.exposure, arguments);
+        let seen = revision(&now.settings.text);
         // A file that would not load is not saved, and the audit says who changed it.
-        let who = (Actor::OWNER_AT_TERMINAL, "which tools are exposed");
-        let applied = engine.apply_settings(&changed, &revision(&text), who);
-        applied.with_context(|| format!("`{CONFIG_FILE}` was not changed"))?;
+        match engine.apply_exposure(&wanted, &seen, Actor::OWNER_AT_TERMINAL) {
+            Err(ApplyFault::Engine(fault @ EngineError::Preset { .. })) => return Err(fault.into()),
+            applied => applied.with_context(|| format!("`{CONFIG_FILE}` was not changed"))?,
+        }
     }
     show(&engine, printer);
     Ok(Exit::Done)
@@ -38,113 +43,43 @@ fn changes_something(arguments: &Expose) -> bool {
         || arguments.auto.is_some()
 }
 
-/// Refuses unknown names, which are typing errors.
-fn check(arguments: &Expose, engine: &Engine) -> anyhow::Result<()> {
-    for name in &arguments.names {
-        engine.tool(name)?;
-    }
-    let presets = engine.catalog().presets();
-    match &arguments.preset {
-        Some(preset) if preset != "none" && !presets.contains_key(preset) => {
-            let known = presets.keys().map(String::as_str);
-            let hint = nearest(preset, known).map(|name| format!("; did you mean `{name}`?"));
-            bail!("there is no preset `{preset}`{}", hint.unwrap_or_default())
-        }
-        _ => Ok(()),
-    }
-}
-
-fn change(text: &str, arguments: &Expose) -> anyhow::Result<String> {
-    let mut document: DocumentMut = text
-        .parse()
-        .with_context(|| format!("`{CONFIG_FILE}` cannot be changed"))?;
-    let exposure = table(document.as_table_mut(), "exposure")?;
+/// The settings as the arguments want them.
+fn change(now: &Exposure, arguments: &Expose) -> Exposure {
+    let mut wanted = now.clone();
     if let Some(preset) = &arguments.preset {
-        exposure["preset"] = value(preset);
+        wanted.preset = Some(preset.clone()).filter(|preset| preset != "none");
     }
-    if let Some(auto) = arguments.auto {
-        exposure["auto"] = value(auto);
-    }
-    let (into, out_of) = if arguments.exclude {
-        ("exclude", "include")
-    } else {
-        ("include", "exclude")
+    wanted.auto = arguments.auto.unwrap_or(wanted.auto);
+    let (into, out_of) = match arguments.exclude {
+        true => (&mut wanted.exclude, &mut wanted.include),
+        false => (&mut wanted.include, &mut wanted.exclude),
     };
     let sets = [
-        ("names", &arguments.names),
-        ("tags", &arguments.tag),
-        ("categories", &arguments.category),
+        (&mut into.names, &mut out_of.names, &arguments.names),
+        (&mut into.tags, &mut out_of.tags, &arguments.tag),
+        (
+            &mut into.categories,
+            &mut out_of.categories,
+            &arguments.category,
+        ),
     ];
-    for (key, words) in sets {
+    for (into, out_of, words) in sets {
         for word in words {
-            let other = table(exposure, out_of)?;
-            remove(other, key, word);
-            let set = table(exposure, into)?;
-            remove(set, key, word);
+            let other = |known: &String| !known.eq_ignore_ascii_case(word);
+            into.retain(other);
+            out_of.retain(other);
             if !arguments.forget {
-                add(set, key, word)?;
+                into.insert(word.clone());
             }
         }
     }
-    for key in ["include", "exclude"] {
-        if exposure.get(key).is_some_and(is_hollow) {
-            exposure.remove(key);
-        }
-    }
-    Ok(document.to_string())
-}
-
-pub(crate) fn table<'a>(parent: &'a mut Table, key: &str) -> anyhow::Result<&'a mut Table> {
-    if let Some(inline) = parent.get(key).and_then(Item::as_inline_table) {
-        let block = inline.clone().into_table();
-        parent.remove(key);
-        parent.insert(key, Item::Table(block));
-    }
-    let item = parent.entry(key).or_insert_with(|| {
-        let mut table = Table::new();
-        table.set_implicit(true);
-        Item::Table(table)
-    });
-    item.as_table_mut()
-        .with_context(|| format!("`{key}` in `{CONFIG_FILE}` is not a table"))
-}
-
-fn is_hollow(item: &Item) -> bool {
-    let Some(table) = item.as_table() else {
-        return false;
-    };
-    table
-        .iter()
-        .all(|(_, item)| item.as_array().is_some_and(Array::is_empty))
-}
-
-fn remove(table: &mut Table, key: &str, word: &str) {
-    if let Some(words) = table.get_mut(key).and_then(Item::as_array_mut) {
-        words.retain(|known| {
-            !known
-                .as_str()
-                .is_some_and(|known| known.eq_ignore_ascii_case(word))
-        });
-    }
-}
-
-fn add(table: &mut Table, key: &str, word: &str) -> anyhow::Result<()> {
-    let item = table.entry(key).or_insert_with(|| value(Array::new()));
-    let words = item
-        .as_array_mut()
-        .with_context(|| format!("`{key}` in `{CONFIG_FILE}` is not a list"))?;
-    words.push(word);
-    Ok(())
+    wanted
 }
 
 fn show(engine: &Engine, printer: &mut Printer) {
     let now = engine.registry().current();
     let exposure = &now.config.exposure;
-    let offered: Vec<_> = now
-        .tools()
-        .filter(|tool| now.exposed(&tool.usable.document, tool.source).is_yes())
-        .map(|tool| tool.usable.document.name.as_str())
-        .collect();
+    let offered = engine.exposed_names();
     if printer.format() == Format::Json {
         let set = |selection: &model::govern::exposure::Selection| {
             json!({
@@ -208,46 +143,38 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, words: &[&str], expected: &str) {
-        let changed = change(text, &arguments(words)).expect("a change");
-        assert_eq!(changed, expected);
-        Config::parse(&changed).expect("loads");
-    }
-
-    #[test]
-    fn comments_and_the_rest_stay() {
-        check(
-            "# mine\n[baseline]\nnetwork = \"strict\" # yes\n",
-            &["uuid", "--category", "FILE"],
-            "# mine\n[baseline]\nnetwork = \"strict\" # yes\n\n[exposure.include]\nnames = [\"uuid\"]\ncategories = [\"FILE\"]\n",
+        let exposure = |text| Config::parse(text).expect("loads").exposure;
+        assert_eq!(
+            change(&exposure(text), &arguments(words)),
+            exposure(expected)
         );
     }
 
     #[test]
     fn excluding_takes_out_of_the_included() {
-        let text = "[exposure]\nauto = false\n\n[exposure.include]\nnames = [\"UUID\", \"hash\"]\n";
         check(
-            text,
+            "[exposure.include]\nnames = [\"UUID\", \"hash\"]\n",
             &["--exclude", "uuid"],
-            "[exposure]\nauto = false\n\n[exposure.include]\nnames = [ \"hash\"]\n\n[exposure.exclude]\nnames = [\"uuid\"]\n",
+            "[exposure.include]\nnames = [\"hash\"]\n[exposure.exclude]\nnames = [\"uuid\"]\n",
         );
         check(
             "[exposure.include]\nnames = [\"uuid\"]\n",
             &["--forget", "uuid"],
             "",
         );
+    }
+
+    #[test]
+    fn none_is_no_preset_and_kinds_are_apart() {
         check(
             "",
             &["--preset", "none", "--auto", "false"],
             "[exposure]\npreset = \"none\"\nauto = false\n",
         );
-    }
-
-    #[test]
-    fn inline_tables_are_understood() {
         check(
-            "exposure = { preset = \"none\" }\n",
-            &["uuid"],
-            "[exposure]\npreset = \"none\"\n\n[exposure.include]\nnames = [\"uuid\"]\n",
+            "[exposure.exclude]\ntags = [\"web\"]\n",
+            &["uuid", "--category", "FILE", "--tag", "WEB"],
+            "[exposure.include]\nnames = [\"uuid\"]\ntags = [\"WEB\"]\ncategories = [\"FILE\"]\n",
         );
     }
 }

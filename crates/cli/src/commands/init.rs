@@ -56,6 +56,7 @@ const CLIENTS: &[(ClientWord, &str)] = &[
 pub(crate) fn run(arguments: &InitArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(&arguments.home)?;
     let path = home.join(CONFIG_FILE);
+    // Never over settings that are there: they may hold rules.
     if path.exists() {
         bail!(
             "there are settings already: {}; edit them, or remove the file to start over",
@@ -69,6 +70,7 @@ pub(crate) fn run(arguments: &InitArguments, printer: &mut Printer) -> anyhow::R
     write(&home, &path, &settings(&chosen))?;
     // The engine reads the file as it will at every start. If it refuses, the file is removed.
     if let Err(fault) = try_out(&chosen, &arguments.home) {
+        // Removed, because a file that the engine refuses would stop every later command.
         let _ = fs::remove_file(&path);
         return Err(fault.context("nothing was written"));
     }

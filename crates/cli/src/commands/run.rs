@@ -42,6 +42,8 @@ pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Re
     });
     // A question that was answered elsewhere may still wait for a key here.
     console::settle();
+    // A thread that reads the terminal may still wait for a key. The process
+    // must not wait for it.
     runtime.shutdown_background();
     let outcome = outcome?;
     let outcome = outcome.get();
@@ -60,6 +62,8 @@ fn read_arguments(text: Option<&str>) -> anyhow::Result<Value> {
     let Some(text) = text else {
         return Ok(Value::Null);
     };
+    // By our own parser: a key that is given twice would be read differently by rules and
+    // by the tool.
     let (node, repeated) = model::document::json::parse(text)
         .map_err(|fault| anyhow!("`--args` is not JSON: {}", fault.message))?;
     match repeated.first() {

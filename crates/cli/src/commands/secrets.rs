@@ -68,7 +68,7 @@ fn change(grant: &SecretsGrant, change: Change, printer: &mut Printer) -> anyhow
                 false => (false, "was granted already"),
             },
             Change::Revoke => match engine.revoke_variable(tool, name)? {
-                true => (true, "taken back"),
+                true => (true, "revoked"),
                 false => (false, "was not granted"),
             },
         };

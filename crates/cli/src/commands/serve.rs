@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use engine::report::Reporter;
 use engine::{Alarm, Engine};
 use host::fetch::TlsTrust;
@@ -49,6 +49,9 @@ pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> 
 }
 
 async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
+    if let Some(missing) = studio::missing() {
+        bail!(missing);
+    }
     let shutdown = wiring::ending()?;
     let metrics = Metrics::new();
     let (engine, alarm, instruments) = engine(serve, &metrics, printer.format())?;
@@ -59,11 +62,14 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
         false => AuthMode::On,
     };
     let address = address(listen).await?;
+    // Before the port is bound: an address that may not be served must not be
+    // open for a moment.
     mcp::auth::may_listen(address, mode).map_err(|problem| anyhow::anyhow!(problem))?;
     let listener = listener(listen, address).await?;
     // Asked again: port 0 became a real one.
     let address = listener.local_addr()?;
     let (auth, token) = auth::open(engine.home(), &config, address, mode)?;
+    // Before the token can be used, see `note_token`.
     if token.is_new {
         note_token(&engine)?;
     }
@@ -89,7 +95,6 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
             true => Some(door.engine().people().make_code()?),
             false => None,
         },
-        missing: studio.missing(),
     };
     greet(&url, mode, &token, &warnings, &page, printer);
     let bounds = HttpBounds {
@@ -147,6 +152,7 @@ fn note_token(engine: &Engine) -> anyhow::Result<()> {
     let notice = Notice::new(Act::KeyMade, SERVER, "serve", message).about(TOKEN_FILE);
     let written = engine.notice(notice);
     if written.is_err() {
+        // A token that the audit does not know of must not exist.
         let _ = std::fs::remove_file(engine.home().join(TOKEN_FILE));
     }
     written.context("no token was created: it could not be recorded in the audit")
@@ -169,6 +175,17 @@ fn engine(
         wiring::serving_settings(common.home.home.as_deref(), common.env_file.as_deref())?;
     let config = engine::registry::read_config(&settings.home)?.0;
     settings.reporters.push(Arc::new(metrics.clone()));
+    let log = match serve.logs {
+        Some(LogWord::Json) => Some(JsonLog::start()),
+        Some(LogWord::Text) => None,
+        None => (config.telemetry.logs == LogFormat::Json).then(JsonLog::start),
+    };
+    // Before anything takes the alarm: its words go to the log.
+    if let Some(log) = &log {
+        settings.alarm = log.alarm();
+        let log = Arc::clone(log);
+        settings.reporters.push(log as Arc<dyn Reporter>);
+    }
     let mut traces = None;
     if let Some(endpoint) = &config.telemetry.otlp_endpoint {
         let ca_file = config.network.ca_file.as_ref();
@@ -178,16 +195,6 @@ fn engine(
             .reporters
             .push(Arc::clone(&made) as Arc<dyn Reporter>);
         traces = Some(made);
-    }
-    let log = match serve.logs {
-        Some(LogWord::Json) => Some(JsonLog::start()),
-        Some(LogWord::Text) => None,
-        None => (config.telemetry.logs == LogFormat::Json).then(JsonLog::start),
-    };
-    if let Some(log) = &log {
-        settings.alarm = log.alarm();
-        let log = Arc::clone(log);
-        settings.reporters.push(log as Arc<dyn Reporter>);
     }
     let alarm = settings.alarm.clone();
     let instruments = Instruments { traces, log };
@@ -223,6 +230,7 @@ async fn listener(listen: &str, address: SocketAddr) -> anyhow::Result<TcpListen
 }
 
 async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
+    // The first address only, so that what is checked is what is bound.
     let mut found = lookup_host(listen)
         .await
         .with_context(|| format!("`{listen}` is not an address with a port"))?;
@@ -247,8 +255,6 @@ struct StudioGreeting {
     url: String,
     /// A one-time code, if it may be printed here.
     code: Option<Secret>,
-    /// Why the page cannot be shown, if it cannot.
-    missing: Option<&'static str>,
 }
 
 /// Prints the address on the first line.
@@ -271,7 +277,6 @@ fn greet(
                 "studio": {
                     "url": page.url,
                     "code": page.code.as_ref().map(Secret::reveal),
-                    "missing": page.missing,
                 },
             });
             printer.json_record(&ready);
@@ -307,9 +312,6 @@ fn greet(
                     code.reveal()
                 )),
                 None => printer.line("Code: `ringfence studio` prints one"),
-            }
-            if let Some(missing) = page.missing {
-                printer.line(&format!("WARNING: {missing}"));
             }
             printer.line("");
             printer.lines(&connect::snippets(url));

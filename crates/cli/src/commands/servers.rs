@@ -35,6 +35,7 @@ use crate::wiring;
 
 use engine::server_launch::{ServerLaunch, finding_line, finding_value};
 use review::ReviewSheet;
+use store::SettingsEdit;
 
 pub(crate) fn run(arguments: &ServersArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine(arguments.common())?;
@@ -284,14 +285,15 @@ fn unknown(engine: &Engine, name: &str) -> anyhow::Error {
 }
 
 fn run_remove(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let text = edit::read(engine.home())?;
-    let Some(changed) = edit::without(&text, name)? else {
+    let settings = SettingsEdit::begin(engine.home())?;
+    let Some(changed) = edit::without(&settings.read()?, name)? else {
+        drop(settings);
         return Err(unknown(engine, name));
     };
     // The accepted definitions are removed first: if this ends in between, the server is held, and the
     // command can be repeated.
     engine.servers().forget(name)?;
-    store::settings::write(engine.home(), &changed)?;
+    settings.write(&changed)?;
     say(printer, name, "removed");
     Ok(Exit::Done)
 }

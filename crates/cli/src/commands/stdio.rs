@@ -18,6 +18,7 @@ pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
     engine::memory::settle();
     let engine =
         wiring::engine_that_serves(common.home.home.as_deref(), common.env_file.as_deref())?;
+    // From the environment of this process, where only its client could put it.
     let client = match settings::variable(settings::KEY) {
         Some(text) => auth::pipe_client(engine.home(), &text)?,
         None => PipeClient::unnamed(),

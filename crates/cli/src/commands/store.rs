@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{anyhow, bail};
 use serde_json::json;
-use store::SchemaStatus;
 use store::shared::{self, CopyTarget, SharedStatus};
+use store::{OWN_TABLES, SchemaStatus};
 
 use crate::arguments::{StoreArguments, StoreCommand};
 use crate::output::exit::Exit;
@@ -14,13 +14,7 @@ use crate::output::printer::{Format, Printer, Style};
 use crate::wiring;
 
 /// What is not in the shared store, for people who run several nodes.
-const LOCAL: &[&str] = &[
-    "tool documents",
-    "settings",
-    "rules",
-    "secrets",
-    "the audit",
-];
+const LOCAL: &[&str] = &["secrets", "workspaces", "the audit"];
 
 /// Runs the command.
 pub(crate) fn run(arguments: &StoreArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -50,9 +44,11 @@ fn run_status(home: &Path, printer: &mut Printer) -> anyhow::Result<Exit> {
             "address": status.address,
             "schema": schema_json(&status.schema),
             "processes": status.processes,
+            "filesRevision": status.files_revision,
             "answerUs": status.answer_us,
             "clockBehindMs": status.behind_ms,
             "perNode": LOCAL,
+            "perNodeSettings": OWN_TABLES,
         })),
         Format::Human => show(&status, printer),
     }
@@ -87,6 +83,10 @@ fn show(status: &SharedStatus, printer: &mut Printer) {
     };
     printer.line(&format!("schema     {words}"));
     printer.line(&format!("processes  {}", status.processes));
+    printer.line(&format!(
+        "files      revision {} of settings, rules and tools",
+        status.files_revision
+    ));
     printer.line(&format!("answers    in {} µs", status.answer_us));
     if status.behind_ms != 0 {
         let words = format!(
@@ -98,7 +98,11 @@ fn show(status: &SharedStatus, printer: &mut Printer) {
             printer.styled(Style::Caution, &words)
         ));
     }
-    printer.line(&format!("per node   {}", LOCAL.join(", ")));
+    let own = OWN_TABLES.join("], [");
+    printer.line(&format!(
+        "per node   {}, and of the settings [{own}]",
+        LOCAL.join(", ")
+    ));
 }
 
 fn none_named() -> anyhow::Error {

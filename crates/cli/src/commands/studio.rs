@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &StudioArguments, printer: &mut Printer) -> anyhow:
     };
     let is_there = answers(&url);
     let code = engine.people().make_code();
-    let code = code.context("no code was made")?;
+    let code = code.context("no sign-in code was created")?;
     let is_opened = is_there && !arguments.no_open && console::is_here() && open(&url);
     if printer.format() == Format::Json {
         printer.json(&json!({

@@ -37,9 +37,10 @@ use crate::wiring;
 use engine::server_launch::{finding_line, finding_value};
 use engine::server_settings as edit;
 
-use engine::client_import::{ClientEntry, ImportGround, ImportPlan, ImportedServer};
+use engine::client_import::{ClientEntry, ImportContext, ImportPlan, ImportedServer};
 use engine::secret_line;
 use record::WrapRecord;
+use store::SettingsEdit;
 use target::{ClientFile, ClientText};
 
 /// The suffix of the copy of a client's file.
@@ -60,6 +61,7 @@ pub(crate) fn run(arguments: &WrapArguments, printer: &mut Printer) -> anyhow::R
     };
     let before = WrapRecord::of(&home, &file.path)?;
     let is_wrapped = read.entries.iter().any(ClientEntry::is_ours);
+    // Both: a record alone is left by a run that was interrupted, and can be repeated.
     if before.is_some() && is_wrapped {
         bail!(
             "`{0}` is wrapped already; `ringfence unwrap {0}` puts it back",
@@ -71,7 +73,7 @@ pub(crate) fn run(arguments: &WrapArguments, printer: &mut Printer) -> anyhow::R
     let config = settings::config(Some(&home))?;
     let plan = ImportPlan::new(
         &read.entries,
-        &ImportGround {
+        &ImportContext {
             config: &config,
             secrets: &own_secrets,
             environment: &settings::environment(),
@@ -180,9 +182,15 @@ impl Wrapping<'_> {
         file::replace(&backup, self.read.text.as_bytes(), 0o600)?;
         own.keep(self.home)?;
         // The new file holds a key.
+        // Never wider than the file was, and never readable by others.
         let mode = self.read.mode & 0o700;
         let written = file::replace(&self.file.path, new.as_bytes(), mode);
-        written.inspect_err(|_| own.undo(self.home))?;
+        if let Err(error) = written
+            && !self.holds(&new)
+        {
+            own.undo(self.home);
+            return Err(error);
+        }
         // Last: if writing failed, the client must not be allowed to answer. One that was
         // connected before keeps what its owner said.
         if own.is_new {
@@ -195,6 +203,13 @@ impl Wrapping<'_> {
             caller: Some(own.record.name),
             backup: Some(backup),
         })
+    }
+
+    /// Whether the client's file has this text. Its folder may fail to reach the disk after
+    /// the file got its name: then the client has its key, which has to stay.
+    fn holds(&self, text: &str) -> bool {
+        let read = crate::commands::connect::read(&self.file.path);
+        read.is_ok_and(|read| read.as_deref() == Some(text))
     }
 
     fn each(&self, of: impl Fn(&ImportedServer) -> String) -> Vec<String> {
@@ -220,12 +235,13 @@ impl Wrapping<'_> {
         }
         // Edited before the notices are written, so that settings that would not load
         // announce nothing.
-        let changed = edit::with(&edit::read(self.home)?, &written)?;
+        let settings = SettingsEdit::begin(self.home)?;
+        let changed = edit::with(&settings.read()?, &written)?;
         for one in new {
             let shown = one.launch.shown();
             engine.servers().note_added(&one.written.name, &shown)?;
         }
-        Ok(store::settings::write(self.home, &changed)?)
+        Ok(settings.write(&changed)?)
     }
 
     fn identity(&self) -> anyhow::Result<Identity> {

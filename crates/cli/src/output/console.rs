@@ -38,6 +38,7 @@ const ANSWER_BYTES_MAX: usize = 4_096;
 
 /// Whether there is a terminal to ask at.
 pub(crate) fn is_here() -> bool {
+    // Both: a question that is not seen, or cannot be answered, is none.
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
@@ -90,6 +91,7 @@ pub(crate) fn ask(sheet: &Sheet, wanted: &Wanted) -> Typed {
         return Typed::Withdrawn;
     }
     let _quiet = Quiet::begin();
+    // A terminal that fails is no answer, and so never a yes.
     let typed = terminal.ask(sheet, wanted).unwrap_or(Typed::Ended);
     let said = match &typed {
         Typed::Key(key) => {
@@ -143,6 +145,7 @@ struct Terminal {
 
 impl Terminal {
     fn open() -> Option<Terminal> {
+        // Not standard input: it may be a pipe, whose content no person typed.
         let file = OpenOptions::new().read(true).write(true).open("/dev/tty");
         file.ok().map(|file| Terminal { file })
     }
@@ -174,6 +177,8 @@ impl Terminal {
                 Read::Resized => continue,
             };
             let line = line.trim();
+            // Only where something is cut, so that `v` is an ordinary
+            // wrong answer elsewhere.
             if line.eq_ignore_ascii_case("v") && sheet.is_cut(size) {
                 self.page(sheet, size, wanted)?;
                 continue;
@@ -238,6 +243,7 @@ impl Terminal {
     fn show(&mut self, lines: &[impl AsRef<str>]) -> io::Result<()> {
         let mut text = String::new();
         for line in lines {
+            // Once more: a name that was cut or folded must not have become something else.
             text.push_str(&model::text::one_line(line.as_ref()));
             text.push('\n');
         }
@@ -247,6 +253,7 @@ impl Terminal {
     /// One line, typed at a terminal of this size.
     fn read(&mut self, wanted: &Wanted, size: Size) -> io::Result<Read> {
         let mut line = Vec::new();
+        // Bounded, because a pseudo-terminal can send without end.
         while !line.ends_with(b"\n") && line.len() < ANSWER_BYTES_MAX {
             if wanted.is_over() {
                 // Half an answer must not go to the next question.
@@ -307,6 +314,7 @@ impl Terminal {
                 // Polled, because a blocking lock could not notice that the question
                 // was withdrawn.
                 Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOOK_EVERY),
+                // File systems without locks. The turn within this process still holds.
                 Err(_) => return Some(None),
             }
         }

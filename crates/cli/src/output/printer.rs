@@ -99,6 +99,7 @@ impl Streams {
         *STREAMS.get_or_init(|| {
             let plain = settings::variable(settings::NO_COLOR).is_some()
                 || settings::variable(settings::TERM).as_deref() == Some("dumb");
+            // Random and not fixed, because a text could spell out a known mark.
             let secret = random::<8>().ok().map(u64::from_le_bytes);
             let is_coloured = !plain && secret.is_some();
             Streams {
@@ -133,6 +134,7 @@ fn visible(line: &str, streams: Streams, is_coloured: bool) -> String {
             .into_iter()
             .find(|style| Some(style.letter()) == letter);
         let sequence = match (style, letter) {
+            // A mark that is not whole is dropped, and colours nothing.
             _ if end != Some(MARK) => "",
             (Some(style), _) => style.sequence(),
             (None, Some(PLAIN_LETTER)) => PLAIN_SEQUENCE,
@@ -194,6 +196,7 @@ pub(crate) fn note(line: &str) {
         screen.erase();
         let _ = writeln!(io::stderr(), "{shown}");
     } else if screen.held.len() < HELD_LINES_MAX {
+        // Bounded: a question may stay on the screen for hours.
         screen.held.push(shown);
     } else {
         screen.dropped += 1;
@@ -358,6 +361,11 @@ impl Printer {
         let _ = self.write_out();
     }
 
+    /// The same, for those that write without end.
+    pub(crate) fn emit_all(&mut self) -> io::Result<()> {
+        self.write_out()
+    }
+
     /// Writes the collected output once it is large, so that memory stays bounded.
     pub(crate) fn emit_much(&mut self) -> io::Result<()> {
         if self.output.len() < COLLECTED_BYTES_MAX {
@@ -399,6 +407,7 @@ impl Printer {
     /// is.
     pub(crate) fn flush(mut self, exit: Exit) -> Exit {
         match self.write_out() {
+            // `head` and `less` close a pipe early, which is no failure.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 note("error: could not write the output");
                 note(&format!("cause: {error}"));

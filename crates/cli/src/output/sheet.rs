@@ -70,6 +70,7 @@ pub(crate) struct Sheet {
 /// A name in our words: short, quoted, nothing hidden, and no end of the quote in it.
 pub(crate) fn name(text: &str) -> String {
     let shown = folded(&elided(text, NAME_CHARS_MAX));
+    // A quote inside a name would end it, and the rest would read as our words.
     format!("`{}`", shown.replace('`', "'"))
 }
 
@@ -87,6 +88,7 @@ impl Sheet {
             lines + choice < size.rows
         };
         let mut from_most = (PART_ROWS_MIN..=PART_ROWS_MAX).rev();
+        // Even if it does not fit: the choice comes last and stays on the screen.
         from_most.find(fits).unwrap_or(PART_ROWS_MIN)
     }
 
@@ -99,6 +101,7 @@ impl Sheet {
                 lines.extend(whole);
                 continue;
             }
+            // Beginning and end: what matters may stand at either.
             let tail = rows_max / 2;
             let head = rows_max - tail;
             let hidden = whole.len() - rows_max;

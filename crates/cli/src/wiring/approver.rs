@@ -37,6 +37,8 @@ pub(crate) type ScopeKeys = Vec<(&'static str, ApprovalScope)>;
 impl QuestionWords<'_> {
     pub(crate) fn sheet(&self, scopes: &[ApprovalScope], otherwise: &str) -> (Sheet, ScopeKeys) {
         let risk = format!("[risk {} {}]", self.level.badge(), self.level.label());
+        // Names come from callers and documents, so they are quoted and
+        // short in our own line.
         let (caller, tool) = (sheet::name(self.caller), sheet::name(self.tool));
         let id = self.id.map(|id| format!("{}  ", short(id)));
         let keys: ScopeKeys = scopes.iter().map(|scope| (key(*scope), *scope)).collect();
@@ -114,6 +116,8 @@ impl Approver for Terminal {
         let (sheet, keys) = words.sheet(&question.scopes, "no");
         Box::pin(async move {
             let wanted = Arc::new(Wanted::default());
+            // Dropped with the future, whichever way it ends: no question stays on the
+            // screen that no call waits for.
             let _withdrawing = Withdrawing(Arc::clone(&wanted));
             let typed = move || console::ask(&sheet, &wanted);
             // Reading a terminal blocks, and cancelling the future does not stop it:

@@ -75,6 +75,8 @@ pub(crate) fn pipe_client(home: &Path, text: &str) -> anyhow::Result<PipeClient>
         bail!("`{}` does not hold a key; {hint}", settings::KEY);
     };
     match client.caller() {
+        // Asked once at the start, so that a client with a revoked key learns it
+        // before its first call.
         Ok(_) => Ok(client),
         Err(why) => bail!("{why}; {hint}"),
     }
@@ -136,6 +138,7 @@ impl IssuerFetch {
             arguments,
             bytes: Vec::new(),
         };
+        // Through the guard of `fetch`, because the address may come from a token's issuer.
         let answer = fetch
             .run(ask)
             .await
@@ -159,6 +162,7 @@ impl IssuerFetch {
         let is_named = |host: &str| self.named.iter().any(|named| host_of(named) == Some(host));
         let host = host_of(url).filter(|host| is_address(host) && is_named(host));
         match host.map(HostPattern::parse) {
+            // Only digits: a name could be pointed at a private address later.
             Some(Ok(pattern)) => NetworkGrant::Allowlist(vec![pattern]),
             Some(Err(_)) | None => NetworkGrant::Strict,
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use engine::Engine;
+use engine::checkup::stream_place;
 use engine::consent::{Consent, WantedGrants};
 use engine::publish::Trial;
 use model::govern::consent::Need;
@@ -34,6 +35,8 @@ pub(crate) fn settle(
     } else if console::is_here() && agrees(usable, place, &wanted) {
         Consent::Terminal
     } else {
+        // The call that follows is refused, and its reason names the access. A second
+        // refusal here would only hide it.
         return Ok(());
     };
     engine.consent(usable, place, &wanted.needs, how)?;
@@ -53,8 +56,9 @@ pub(crate) fn trial(words: &TrialWords, place: Option<PathBuf>) -> anyhow::Resul
 /// place: there, consent is for exactly this document.
 pub(crate) fn place(path: &Path, usable: &UsableDocument) -> io::Result<PathBuf> {
     if path == Path::new("-") {
-        return Ok(PathBuf::from(format!("- {}", usable.facts.digest)));
+        return Ok(stream_place(&usable.facts.digest.to_string()));
     }
+    // Links resolved, so that consent belongs to the file and not to one of its names.
     path.canonicalize()
 }
 

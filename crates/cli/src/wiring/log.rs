@@ -36,6 +36,7 @@ impl JsonLog {
     }
 
     fn to(write: impl Fn(String) + Send + 'static) -> Arc<JsonLog> {
+        // Bounded: standard error may be a pipe that its reader has stopped reading.
         let (lines, waiting) = sync_channel(LINES_MAX);
         let dropped = Arc::new(AtomicU64::new(0));
         let missing = Arc::clone(&dropped);
@@ -44,6 +45,7 @@ impl JsonLog {
         Arc::new(JsonLog {
             lines: Mutex::new(Some(lines)),
             dropped,
+            // Without a thread lines are dropped and counted; the server runs all the same.
             writer: Mutex::new(writer.ok()),
         })
     }
@@ -66,6 +68,7 @@ impl JsonLog {
 
     fn add(&self, line: Value) {
         let is_taken = match &*lock(&self.lines) {
+            // Never waits, because this runs in the path of a call.
             Some(lines) => lines.try_send(line).is_ok(),
             None => false,
         };

@@ -25,6 +25,7 @@ pub(crate) fn client(setting: &str, address: &str, trust: &TlsTrust) -> anyhow::
     let mut settings = FetchSettings::new(trust.tls()?, none);
     // The operator named this host, so it may be private.
     settings.private_hosts = Arc::new([host.clone()]);
+    // One host and no other, so a redirect cannot lead the operator's data elsewhere.
     let grant = NetworkGrant::Allowlist(vec![host]);
     Fetch::from_grant(&grant, &HostBounds::default(), settings).context("nothing may be reached")
 }

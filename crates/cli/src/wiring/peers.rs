@@ -34,6 +34,7 @@ pub(crate) async fn run(engine: Arc<Engine>, trust: TlsTrust, alarm: Alarm) {
         told: BTreeSet::new(),
     };
     loop {
+        // Read in each turn: settings can change while the server runs.
         let mut audit = node.engine.registry().current().config.audit.clone();
         let own = node.own_name().await;
         // One file of settings may serve all nodes.
@@ -109,6 +110,7 @@ impl Node {
             }
         }
         if is_published {
+            // Only if every place took it: a failure is tried again in the next turn.
             self.published = Some(head.size);
         }
     }
@@ -148,6 +150,8 @@ impl Node {
         }
         let keys: Vec<NoteKey> = audit.peers.iter().map(|peer| peer.key.clone()).collect();
         let sighting = self.plan.look(&notes, &keys, &is_signature_sound);
+        // A head that contradicts an earlier one is evidence, so it is told even if nothing
+        // is anchored.
         for fault in &sighting.faults {
             self.tell(&format!("the audit of another node is in doubt: {fault}"));
         }
@@ -165,6 +169,7 @@ impl Node {
         let written = anchor.clone();
         let written = tokio::task::spawn_blocking(move || store.audit().anchor(&written));
         match written.await {
+            // Noted after it is written: what is not in the log is not anchored.
             Ok(Ok(link)) => self.plan.note(&anchor, link.sequence),
             Ok(Err(error)) => self.tell(&format!("heads of others were not anchored: {error}")),
             Err(_) => {}
@@ -192,7 +197,7 @@ impl Node {
         let wanted = wanted?;
         if self.database.is_none() {
             let environment = self.engine.environment().ok()?;
-            let database = ship::database(wanted, &environment).ok()?;
+            let database = ship::database(self.engine.home(), wanted, &environment).ok()?;
             self.database = Some((wanted.clone(), database));
         }
         let database = self.database.as_ref();

@@ -1,6 +1,7 @@
 //! Ships the audit of a server to a database, if the settings name one, while the server
 //! runs. Each reason for a failure is reported once; records wait in the log meanwhile.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,17 +18,21 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// The database that records are shipped to.
 pub(crate) fn database(
+    home: &Path,
     ship: &ShipConfig,
     environment: &Environment,
 ) -> anyhow::Result<Arc<ShipDatabase>> {
     let password =
         match &ship.password {
             None => None,
+            // The store may need none; it says so itself if it does.
+            Some(name) if ship.is_of_store => environment.get(name),
             Some(name) => Some(environment.get(name).with_context(|| {
                 format!("`audit.ship.password` names `{name}`, which is not set")
             })?),
         };
-    Ok(Arc::new(ShipDatabase::new(&ship.url, password)?))
+    let ca_file = ship.ca_file.as_ref().map(|file| home.join(file));
+    Ok(Arc::new(ShipDatabase::new(&ship.url, password, ca_file)?))
 }
 
 /// Ships while a server runs.
@@ -38,6 +43,8 @@ pub(crate) async fn run(engine: Arc<Engine>, alarm: Alarm) {
     loop {
         let wanted = engine.registry().current().config.audit.ship.clone();
         if current.as_ref().map(|(config, _)| config) != wanted.as_ref() {
+            // Other settings mean another database. The old connection must not
+            // get records any more.
             current = None;
         }
         let stepped = match (&wanted, &mut current) {
@@ -64,12 +71,15 @@ pub(crate) async fn run(engine: Arc<Engine>, alarm: Alarm) {
             alarm.raise(&format!("the audit was not shipped: {fault}"));
         }
         told = fault;
-        tokio::time::sleep(pause).await;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = engine.store().audit().shipping_wanted() => {}
+        }
     }
 }
 
 fn begin(engine: &Engine, wanted: &ShipConfig) -> anyhow::Result<Shipper> {
     let environment = engine.environment()?;
-    let database = database(wanted, &environment)?;
+    let database = database(engine.home(), wanted, &environment)?;
     Ok(Shipper::new(engine.store(), database)?)
 }

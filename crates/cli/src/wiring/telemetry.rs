@@ -77,6 +77,7 @@ impl Reporter for Traces {
         let ended_at_ms = u64::try_from(report.ended_at_ms).unwrap_or(0);
         let ended = UNIX_EPOCH + Duration::from_millis(ended_at_ms);
         let took = Duration::from_micros(report.total_us);
+        // A clock that was set back must not make a span end before it begins.
         let started = ended.checked_sub(took).unwrap_or(SystemTime::UNIX_EPOCH);
         let tool = report.tool.as_deref().unwrap_or("unknown");
         let mut attributes = vec![
@@ -119,6 +120,8 @@ impl Reporter for Traces {
             .with_kind(SpanKind::Server)
             .with_start_time(started)
             .with_attributes(attributes);
+        // Set for this thread and used at once: the generator is asked while
+        // the span is built.
         NEXT.set(TraceParent::of_call(
             &report.call_id,
             report.trace.as_deref(),
@@ -224,6 +227,7 @@ impl Collector {
     }
 
     fn failed(&self, why: &str) -> HttpError {
+        // Once, until something is sent again: a collector that is down would fill the log.
         if !self.has_failed.swap(true, Ordering::Relaxed) {
             self.alarm.raise(&format!("traces cannot be sent: {why}"));
         }

@@ -10,6 +10,7 @@ use host::fetch::{Fetch, TlsTrust};
 use model::record::note::{NoteKey, NoteSignature, SignedNote};
 use model::text::{elided, one_line};
 use store::{Audit, is_signature_sound};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::wiring::outbound;
 
@@ -35,9 +36,9 @@ pub(crate) async fn show(
     address: &str,
     key: Option<&NoteKey>,
 ) -> anyhow::Result<Cosigned> {
-    let old = audit.witnessed_size()?;
+    let old = on_disk(|| audit.witnessed_size())?;
     let (cosigned, note) = ask(audit, fetch, address, key, old).await?;
-    audit.keep_cosigned(&note)?;
+    on_disk(|| audit.keep_cosigned(&note))?;
     Ok(cosigned)
 }
 
@@ -52,7 +53,7 @@ pub(super) async fn ask(
     let url = format!("{address}/{ADD}");
     // The witness knows best what it saw; after its word there is one more try.
     for _ in 0..2 {
-        let request = audit.witness_request(old)?;
+        let request = on_disk(|| audit.witness_request(old))?;
         let size = request.note.head()?.size;
         let (status, answer) = outbound::post(fetch, &url, request.to_string()).await?;
         match status {
@@ -67,6 +68,8 @@ pub(super) async fn ask(
                 let witness = first.name.clone();
                 let mut note = request.note;
                 signatures.into_iter().for_each(|it| note.add(it));
+                // Before anything is kept: a cosignature by another key
+                // proves nothing here.
                 if let Some(key) = key
                     && !key.has_signed(&note, &is_signature_sound)
                 {
@@ -95,6 +98,15 @@ pub(super) async fn ask(
         }
     }
     bail!("the witness contradicts its earlier answer")
+}
+
+/// Does work that waits for the disk. Other tasks of a server's thread go on elsewhere
+/// meanwhile; a command has none.
+fn on_disk<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+        _ => work(),
+    }
 }
 
 /// Shows the head of a server from time to time, while it runs. Each reason for a failure

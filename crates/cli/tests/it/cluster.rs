@@ -1,5 +1,25 @@
 //! Two servers with homes of their own on one Postgres: what one decides holds for both, and
 //! what happens once happens once.
+//!
+//! Every case that two nodes must stand, and the tests that try it. `store` is
+//! `crates/store/tests/it`, `load` is `crates/cli/tests/load`, others are here.
+//!
+//! | Case | Tests |
+//! | --- | --- |
+//! | published on A, called on B within a second | `what_one_node_decides_holds_on_the_other` |
+//! | a rule, a setting, a draft of A on B | `settings_rules_and_drafts_of_one_node_hold_on_the_other`, store `cluster/files.rs` |
+//! | approved on B what waits on A | `an_answer_on_one_node_reaches_the_call_on_the_other` |
+//! | one approval, fifty takers on both: one | `one_approval_runs_one_of_many_calls_on_both_nodes`, store `cluster/race.rs` |
+//! | a limit over both under load: never more | `a_limit_holds_over_both_nodes`, store `cluster/race.rs` (fifty takers, two limits) |
+//! | a key revoked, a caller paused | `what_one_node_decides_holds_on_the_other`, store `cluster/race.rs` |
+//! | trust lost on A, seen on B | store `cluster/race.rs` |
+//! | killed at every step with the store | store `cluster/crash.rs`, `a_killed_node_stops_nobody`, load |
+//! | Postgres stopped and started again | load |
+//! | connections cut, silent, refused | store `cluster/gone.rs` |
+//! | clocks an hour apart | store `cluster/crash.rs` |
+//! | older and newer programs side by side | store `cluster/schema.rs` |
+//! | a byte flipped, an end cut, an old head, files swapped | store `audit/nodes.rs`, `nodes.rs`; from the database: `shipped_logs_are_listed_and_verified_from_the_database` |
+//! | a session of the older protocol | `a_session_of_the_older_protocol_begins_again_on_another_node`, `peers/balancers.rs` |
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -70,6 +90,19 @@ impl Nodes {
             url: format!("postgres://postgres@127.0.0.1:{port}/{database}?sslmode=disable"),
             settings,
         }
+    }
+
+    /// A hand that writes past the nodes.
+    fn sql(&self, sql: &str) {
+        let port = postgres::server().address.port().to_string();
+        let database = self.url.rsplit('/').next().unwrap();
+        let database = database.split('?').next().unwrap();
+        let done = std::process::Command::new("psql")
+            .args(["-h", "127.0.0.1", "-p", &port, "-U", "postgres"])
+            .args(["-d", database, "-q", "-c", sql])
+            .env("PGPASSWORD", postgres::PASSWORD)
+            .status();
+        assert!(done.unwrap().success(), "{sql}");
     }
 
     fn home(&self, name: &str) -> PathBuf {
@@ -171,8 +204,6 @@ fn what_one_node_decides_holds_on_the_other() {
         let done = run(&a.home, words);
         assert!(done.starts_with("exit 0"), "{words:?} {done}");
     }
-    let exposed = run(&b.home, &["expose", "countVowels"]);
-    assert!(exposed.starts_with("exit 0"), "{exposed}");
     let vowels = || call(&b.address, Some(key), "countVowels", r#"{"who":"Ada"}"#);
     soon("published", || vowels().contains("\"greeting\":"));
     let withdrawn = run(&a.home, &["unpublish", "countVowels"]);
@@ -190,6 +221,50 @@ fn what_one_node_decides_holds_on_the_other() {
         "{status}"
     );
     assert!(!status.contains(postgres::PASSWORD), "{status}");
+}
+
+/// Settings, rules and drafts: written on one node by a command or by hand, in force there at
+/// once and on the other within a second. What is about one machine stays there.
+#[test]
+fn settings_rules_and_drafts_of_one_node_hold_on_the_other() {
+    let nodes = Nodes::new("cluster-files", "");
+    let (a, b) = (
+        nodes.serve("a", &["--no-auth"]),
+        nodes.serve("b", &["--no-auth"]),
+    );
+    assert!(ran(&count_words(&b, None)));
+    // A rule file, by hand on A, where no call is made: B denies.
+    fs::create_dir_all(a.home.join("rules")).unwrap();
+    let rule = "[[rule]]\nid = \"no\"\neffect = \"deny\"\ntools = [\"countWords\"]\n";
+    fs::write(a.home.join("rules/no.toml"), rule).unwrap();
+    soon("the rule of A denies on B", || !ran(&count_words(&b, None)));
+    // Three in a row would pause the caller.
+    let denied = count_words(&a, None);
+    assert!(denied.contains("rule.denied"), "{denied}");
+    // Deleted on B: A admits.
+    fs::remove_file(b.home.join("rules/no.toml")).unwrap();
+    soon("the rule is gone on A", || {
+        !a.home.join("rules/no.toml").exists()
+    });
+    let admitted = count_words(&a, None);
+    assert!(ran(&admitted), "{admitted}");
+    // A draft made on A is a draft on B, and can be published there.
+    let made = run(&a.home, &["new", "fromA"]);
+    assert!(made.starts_with("exit 0"), "{made}");
+    for words in [&["publish", "fromA", "--yes"][..], &["expose", "fromA"]] {
+        let done = run(&b.home, words);
+        assert!(done.starts_with("exit 0"), "{words:?} {done}");
+    }
+    soon("published on B, called on A", || {
+        let answer = call(&a.address, None, "fromA", r#"{"who":"Ada"}"#);
+        answer.contains("\"greeting\":")
+    });
+    // The exposure that B wrote is in the settings of A, and A's own tables are still there.
+    let settings = fs::read_to_string(a.home.join("ringfence.toml")).unwrap();
+    assert!(settings.contains("fromA"), "{settings}");
+    assert!(settings.contains("[store]"), "{settings}");
+    let shown = run(&a.home, &["store", "status"]);
+    assert!(shown.contains("files      revision"), "{shown}");
 }
 
 /// A call waits on A, a person approves on B, and the call runs on A.
@@ -229,6 +304,107 @@ fn an_answer_on_one_node_reaches_the_call_on_the_other() {
     assert!(approved.starts_with("exit 0"), "{approved}");
     let answer = waiting.join().unwrap();
     assert!(ran(&answer), "{answer}");
+}
+
+/// Twenty equal calls on both nodes wait, and a person agrees once: one of them runs.
+#[test]
+fn one_approval_runs_one_of_many_calls_on_both_nodes() {
+    let settings = "\n[approvals]\nautomation = \"L2\"\nwait_seconds = 4\n\n\
+        [[rule]]\nid = \"ask\"\neffect = \"ask\"\n";
+    let nodes = Nodes::new("cluster-once", settings);
+    let (a, b) = (
+        nodes.serve("a", &["--no-auth"]),
+        nodes.serve("b", &["--no-auth"]),
+    );
+    let calls: Vec<_> = (0..20)
+        .map(|number| {
+            let address = if number % 2 == 0 { &a } else { &b };
+            let address = address.address.clone();
+            std::thread::spawn(move || call(&address, None, "countWords", r#"{"text":"a b"}"#))
+        })
+        .collect();
+    let mut id = String::new();
+    soon("there is a question", || {
+        let listed = run(&b.home, &["approvals", "list", "--json"]);
+        let json = listed.split_once("--- stdout\n").unwrap().1;
+        let json: Value = serde_json::from_str(json).unwrap();
+        let all = json.as_array().cloned().unwrap_or_default();
+        let found = all.first().and_then(|one| one.get("id")?.as_str());
+        id = found.unwrap_or_default().to_owned();
+        !id.is_empty()
+    });
+    let words = [
+        "approvals",
+        "approve",
+        &id,
+        "--automation",
+        "--scope",
+        "once",
+    ];
+    let approved = run(&a.home, &words);
+    assert!(approved.starts_with("exit 0"), "{approved}");
+    let answers = calls.into_iter().map(|call| call.join().unwrap());
+    let ran = answers.filter(|answer| ran(answer)).count();
+    assert_eq!(ran, 1);
+}
+
+/// Records go to the database of the store, where no other is named. They are in one list,
+/// and an auditor finds what was changed there.
+#[test]
+fn shipped_logs_are_listed_and_verified_from_the_database() {
+    let settings = "\n[audit]\nanchor_seconds = 1\n[audit.ship]\nsync = true\n";
+    let nodes = Nodes::new("cluster-ship", settings);
+    let (a, b) = (
+        nodes.serve("a", &["--no-auth"]),
+        nodes.serve("b", &["--no-auth"]),
+    );
+    for node in [&a, &b] {
+        assert!(ran(&count_words(node, None)));
+    }
+    soon("both are in the list", || {
+        let listed = run(&a.home, &["audit", "list", "--nodes", "--json"]);
+        let names = listed.matches("\"node\":").count();
+        listed.starts_with("exit 0") && names >= 2
+    });
+    let filtered = run(
+        &a.home,
+        &["audit", "list", "--nodes", "--tool", "noSuchTool"],
+    );
+    assert!(!filtered.contains("countWords"), "{filtered}");
+    let key = |node: &Node| {
+        let shown = run(&node.home, &["audit", "key"]);
+        let line = shown.lines().find(|line| line.starts_with("ringfence/"));
+        line.unwrap().to_owned()
+    };
+    let unknown = run(&a.home, &["audit", "verify", "--shipped"]);
+    assert!(unknown.contains("no key of `"), "{unknown}");
+    let other = key(&b);
+    let verify = || run(&a.home, &["audit", "verify", "--shipped", "--key", &other]);
+    let mut said = String::new();
+    soon("both are whole, with a head each", || {
+        said = verify();
+        said.starts_with("exit 0") && !said.contains("signed: 0")
+    });
+    assert_eq!(said.matches("whole  ").count(), 2, "{said}");
+    let log = other.split('+').next().unwrap();
+    for (act, undo) in [
+        (
+            "UPDATE audit_records SET body = replace(body, 'countWords', 'sendMoney')",
+            "UPDATE audit_records SET body = replace(body, 'sendMoney', 'countWords')",
+        ),
+        (
+            "CREATE TABLE cut AS SELECT * FROM audit_records WHERE sequence > 2; \
+             DELETE FROM audit_records WHERE sequence > 2",
+            "INSERT INTO audit_records SELECT * FROM cut ON CONFLICT DO NOTHING",
+        ),
+    ] {
+        nodes.sql(act);
+        let found = verify();
+        assert!(found.starts_with("exit 1"), "{act}: {found}");
+        assert!(found.contains("broken  "), "{act}: {found}");
+        assert!(found.contains(log), "{act}: {found}");
+        nodes.sql(undo);
+    }
 }
 
 /// Thirty units for sixty calls on both nodes: thirty run.

@@ -201,6 +201,49 @@ fn without_namespaces_a_command_works_on_a_copy_of_the_folder() {
     assert_eq!(read(".git/config"), "safe");
 }
 
+/// Without namespaces a SQLite file of the workspace is made, changed and read, and no other file
+/// is opened.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_sqlite_file_is_used_without_namespaces() {
+    let folder = scratch("first-sqlite");
+    let settings = |jail: &str| {
+        format!(
+            "[toolbox]\nenabled = [\"sql\"]\n{jail}[[rule]]\nid = \"all\"\neffect = \"allow\"\n"
+        )
+    };
+    let run = |tool: &str, file: &str, statement: &str| {
+        let arguments = format!("{{\"file\":\"{file}\",\"statement\":\"{statement}\"}}");
+        ordinary_without("272,308", &["run", tool, "--args", &arguments], &folder)
+    };
+    ordinary_home(&folder, &settings(""));
+    for statement in [
+        "CREATE TABLE items (name TEXT)",
+        "INSERT INTO items VALUES ('apple')",
+    ] {
+        let (code, said) = run("sqlExecute", "a.db", statement);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let (code, said) = run("sqlQuery", "a.db", "SELECT name FROM items");
+    assert!(code == Some(0) && said.contains("apple"), "{said}");
+    for (file, statement) in [
+        ("a.db", "ATTACH '/etc/passwd' AS x"),
+        ("a.db", "DELETE FROM items"),
+        ("../ringfence.toml", "SELECT 1"),
+    ] {
+        let (code, said) = run("sqlQuery", file, statement);
+        assert_ne!(code, Some(0), "{statement}: {said}");
+    }
+    // The control: it was the lower rung.
+    ordinary_home(
+        &folder,
+        &settings("[sandbox.jail]\nrequire = \"namespaces\"\n"),
+    );
+    let (code, said) = run("sqlQuery", "a.db", "SELECT name FROM items");
+    assert_ne!(code, Some(0), "{said}");
+    assert!(said.contains("jail.unavailable"), "{said}");
+}
+
 /// Root may write everywhere, so as root the program runs as another user.
 fn as_ordinary_user(arguments: &[&str], folder: &Path) -> (Option<i32>, String) {
     let output = ordinary(PROGRAM)

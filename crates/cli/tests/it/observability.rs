@@ -104,6 +104,9 @@ fn the_log_of_a_server_is_json_with_call_ids_and_no_payloads() {
     let made = ringfence(&["expose", "countWords", "--home", &place]);
     assert!(made.shown().starts_with("exit 0"), "{}", made.shown());
     let agent = key(&home, "ann", "agent");
+    // Nothing listens there: the warning about it is a line of the log as well.
+    let settings = "[telemetry]\notlp_endpoint = \"http://127.0.0.1:1/v1/traces\"\n";
+    fs::write(home.join("ringfence.toml"), settings).unwrap();
     let log = home.join("stderr");
     let words = [
         "serve",
@@ -140,10 +143,51 @@ fn the_log_of_a_server_is_json_with_call_ids_and_no_payloads() {
         .collect();
     assert_eq!(calls.len(), 3, "{text}");
     assert!(lines.iter().any(|it| is(it, "level", "warning")), "{text}");
+    assert!(text.contains("traces cannot be sent"), "{text}");
     let refused = calls.iter().find(|it| is(it, "status", "refused"));
     assert!(is(refused.unwrap(), "code", "tool.unknown"), "{text}");
     // The id leads to the audit.
     let id = calls.first().and_then(|it| it.get("callId")).unwrap();
     let shown = ringfence(&["audit", "show", id.as_str().unwrap(), "--home", &place]);
     assert!(shown.shown().starts_with("exit 0"), "{}", shown.shown());
+}
+
+/// `audit tail | head` ends when `head` does.
+#[test]
+fn a_tail_ends_with_its_reader() {
+    let home = scratch("tail").join("ring");
+    let make = || {
+        let place = home.display().to_string();
+        let words = [
+            "run",
+            "countWords",
+            "--args",
+            r#"{"text": "a"}"#,
+            "--home",
+            &place,
+        ];
+        let made = ringfence(&words);
+        assert!(made.shown().starts_with("exit 0"), "{}", made.shown());
+    };
+    make();
+    let mut tail = command(&["audit", "tail"], &home);
+    // The first line shows that it runs; then its reader goes. It sees that at its next line.
+    let reading = std::thread::scope(|scope| {
+        let line = scope.spawn(|| first_line(&mut tail));
+        while !line.is_finished() {
+            make();
+        }
+        line.join().unwrap()
+    });
+    assert!(reading.contains("countWords"), "{reading}");
+    drop(tail.stdout.take());
+    for _ in 0..20 {
+        make();
+        if let Some(status) = tail.try_wait().unwrap() {
+            assert_eq!(status.code(), Some(0));
+            return;
+        }
+    }
+    tail.kill().unwrap();
+    panic!("it goes on without a reader");
 }

@@ -36,7 +36,7 @@ static FLEETING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"try again in \d+ s", "try again in <n> s"),
         (r#"("elapsedMs"): [0-9.]+"#, "$1: <n>"),
         (
-            r#"("(?:atMs|askedAtMs|expiresAtMs|answeredAtMs|pausedAtMs|sinceMs|createdMs|expiresMs|totalUs|runUs|cpuUs|updateTimestamp|createTimestamp)"): \d+"#,
+            r#"("(?:atMs|askedAtMs|expiresAtMs|answeredAtMs|pausedAtMs|sinceMs|createdMs|expiresMs|totalUs|runUs|cpuUs|updateTimestamp|createTimestamp|us)"): \d+"#,
             "$1: <n>",
         ),
         (r"\.\d{13}\.json", ".<time>.json"),

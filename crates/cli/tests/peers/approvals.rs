@@ -140,7 +140,7 @@ fn nobody_at_the_client(kind: Kind, mode: (&str, bool), way: Way<'_>, home: &Hom
 impl Home {
     /// Waits until the question about a person is in the inbox, and returns its id.
     #[track_caller]
-    fn question(&self, who: &str) -> String {
+    pub(crate) fn question(&self, who: &str) -> String {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             let listed: Value =

@@ -11,6 +11,7 @@
 )]
 
 mod approvals;
+mod balancers;
 mod client;
 mod codecall;
 mod connect;
@@ -19,5 +20,6 @@ mod makers;
 mod prometheus;
 mod servers;
 mod story;
+mod toolbox;
 mod tools;
 mod world;

@@ -86,6 +86,11 @@ impl Home {
         self.serve_with(&["--listen", "127.0.0.1:0"])
     }
 
+    /// The same, and it asks for no key.
+    pub(crate) fn serve_open(&self) -> Server {
+        self.serve_with(&["--listen", "127.0.0.1:0", "--no-auth"])
+    }
+
     /// Starts it where the settings say.
     pub(crate) fn serve_as_set(&self) -> Server {
         self.serve_with(&[])

@@ -95,8 +95,8 @@ fn judged(case: &Path, world: &World) -> UsableDocument {
     };
     let lines = Lines::new(&text);
     let item = document::parse(&text).items.pop().unwrap();
-    let ground = Config::closed().ground().unwrap();
-    let assessed = assessment::assess(item, &lines, &ground, &environment(world), Source::User);
+    let baseline = Config::closed().effective_baseline().unwrap();
+    let assessed = assessment::assess(item, &lines, &baseline, &environment(world), Source::User);
     let findings = assessed.findings;
     assessed
         .usable

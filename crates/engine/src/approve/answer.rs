@@ -50,7 +50,7 @@ pub enum AnswerFault {
         /// The scopes that are allowed.
         scopes: Vec<ApprovalScope>,
     },
-    /// Nothing that could be taken back.
+    /// Nothing that could be revoked.
     #[error("there is nothing to revoke: the approval is {}", word(*.0))]
     NotApproved(ApprovalState),
     /// A yes to a step in trust that is not there to be taken any more.
@@ -120,14 +120,19 @@ impl AnswerWriter {
         let now_ms = self.clock.now_ms();
         match question.state.at(question.expires_at_ms, now_ms) {
             ApprovalState::Pending => {}
+            // A row with an answer keeps the state that the answer gave it, and says so
+            // below.
             ApprovalState::Expired if question.answer.is_none() => {
                 return Err(AnswerFault::Expired);
             }
             state => return Err(AnswerFault::Answered(state)),
         }
         let approvals = self.store.approvals();
+        // Checked here and not in the channels: every channel ends here, so none can
+        // forget it.
         let answer = fit(question, answer, given.channel)?;
         let Some((state, scope)) = answer.settles() else {
+            // The place decides who sees the question next. Neither place is an answer.
             let place = match answer {
                 ApprovalAnswer::Deferred => WaitingPlace::Deferred,
                 _ => WaitingPlace::Inbox,
@@ -145,6 +150,7 @@ impl AnswerWriter {
             by: given.by.to_owned(),
             channel: given.channel.word().to_owned(),
             own_client: given.channel.is_own_client(),
+            // The note goes to the model that made the call, so its length is bounded.
             note: given
                 .note
                 .map(str::trim)
@@ -153,11 +159,14 @@ impl AnswerWriter {
             changed: given.changed.clone(),
         };
         let was_first = self.write(question, state, &kept, given)?;
+        // Woken even if another answer came first: a waiting call then finds that one.
         self.answers.notify_waiters();
         let after = approvals.get(&question.id)?.ok_or(AnswerFault::Unknown)?;
         if was_first {
             return Ok(after);
         }
+        // Lost the race against another answer, or against the clock. The store says
+        // which.
         match after.state.at(after.expires_at_ms, self.clock.now_ms()) {
             ApprovalState::Expired | ApprovalState::Pending => Err(AnswerFault::Expired),
             state => Err(AnswerFault::Answered(state)),
@@ -173,6 +182,8 @@ impl AnswerWriter {
         kept: &GivenAnswer,
         given: &Given<'_>,
     ) -> Result<bool, StoreError> {
+        // The newest settings: they may have shortened how long an approval lasts since
+        // the question was asked.
         let settings = &self.registry.current().config.approvals;
         let expires = kept.scope.map(|scope| expiry(scope, settings, kept.at_ms));
         let answered = AnswerNotice {
@@ -209,6 +220,7 @@ fn fit(
         return Ok(answer);
     };
     let scopes = approval::scopes_of_call(question.level, question.session.is_some());
+    // The scopes come from the level in the store, not from what the channel offered.
     match scopes.contains(&scope) {
         true => Ok(answer),
         false if channel.is_own_client() => Ok(ApprovalAnswer::Malformed),
@@ -223,6 +235,8 @@ fn fit(
 /// When an approval given now counts no more.
 pub(crate) fn expiry(scope: ApprovalScope, settings: &ApprovalsConfig, now_ms: i64) -> i64 {
     let seconds = scope.lasts_seconds(settings.expire_seconds);
+    // Saturates: an expiry that is too large lasts as long as time can be written, and
+    // does not wrap into the past.
     let lasts_ms = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
     now_ms.saturating_add(lasts_ms)
 }

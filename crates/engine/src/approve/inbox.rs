@@ -139,9 +139,11 @@ impl Questions {
         let is_owner = by.kind == CallerKind::Owner;
         // Invariant 7: an agent's own client never raises trust.
         let is_trust = trust::is_question(&found);
+        // Name and kind both: a name alone does not make a caller the owner.
         if is_trust || found.caller != by.name || found.caller_is_owner != is_owner {
             return Err(AnswerFault::NotYours);
         }
+        // Also for a no: it would use the question up.
         self.check_authority(channel, &found, by)?;
         let given = Given {
             by: &by.name,
@@ -170,6 +172,8 @@ impl Questions {
         found: &Approval,
         by: &Caller,
     ) -> Result<(), AnswerFault> {
+        // The level of a trust question says nothing about a call, so it has rules of its
+        // own.
         let matter = match trust::is_question(found) {
             true => ApprovalSubject::Trust,
             false => ApprovalSubject::Call(found.level),
@@ -214,6 +218,8 @@ impl<'a> Inbox<'a> {
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {
         let found = self.found(beginning)?;
+        // Invariant 7. A client's door gets no inbox; this holds even if one is handed to
+        // it.
         if self.channel.is_own_client() {
             return Err(AnswerFault::NotByClient);
         }
@@ -231,6 +237,8 @@ impl<'a> Inbox<'a> {
         by: &Caller,
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {
+        // The answer is written first: it must be the first one, or the level is not
+        // raised.
         self.give(
             found,
             ApprovalAnswer::Approved(ApprovalScope::Once),
@@ -244,6 +252,7 @@ impl<'a> Inbox<'a> {
         let is_raised = trust.apply_answer(found)?;
         let approvals = self.store().approvals();
         if !is_raised {
+            // The level did not change, so an approval that stays would say that it had.
             approvals.revoke(&found.id, self.now_ms())?;
             return Err(AnswerFault::TrustChanged);
         }
@@ -264,6 +273,8 @@ impl<'a> Inbox<'a> {
         if self.channel.is_own_client() || trust::is_question(found) {
             return Err(AnswerFault::NotByClient);
         }
+        // The change may have raised the risk. The authority of the person must cover the
+        // graver of both calls.
         let mut graver = found.clone();
         graver.level = found.level.max(level);
         self.questions.check_authority(self.channel, &graver, by)?;
@@ -283,6 +294,8 @@ impl<'a> Inbox<'a> {
         by: &Caller,
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {
+        // Everyone who sees the inbox may deny: a no takes nothing that was not asked
+        // for.
         let found = self.found(beginning)?;
         self.give(&found, ApprovalAnswer::Declined, by, note)
     }
@@ -294,6 +307,7 @@ impl<'a> Inbox<'a> {
         by: &Caller,
         decision: &ApprovalDecision,
     ) -> Result<Listed, AnswerFault> {
+        // Without a scope the narrowest applies.
         let note = decision.note.as_deref();
         match decision.answer {
             ApprovalVerdict::Approve => {
@@ -313,6 +327,8 @@ impl<'a> Inbox<'a> {
         if is_revoked {
             let message = format!("an approval of `{}` was revoked", found.tool);
             let notice = Notice::new(Act::ApprovalRevoked, &by.name, word(self.channel), &message);
+            // A revocation happens even if the audit cannot have it; then the operator is
+            // alarmed.
             let notice = notice.about(&found.id).detail("tool", &found.tool);
             let notice = notice.detail("caller", &found.caller);
             loudly(self.store(), &self.questions.writer.alarm, notice);

@@ -45,6 +45,7 @@ pub(crate) async fn obtain(
     mut asking: Asking<'_>,
 ) -> GateResult<Option<ChangedArguments>> {
     let began = Instant::now();
+    // An empty binding would match every other call without one.
     if asking.question.binding.is_empty() {
         return Err(unavailable(
             "the call has no digest that an answer can bind to",
@@ -62,6 +63,7 @@ pub(crate) async fn obtain(
     // question to the inbox, where it would otherwise never appear.
     let mut leaving = Leaving::new(questions, &asking, whom.as_ref());
     if let Some(same) = record_question(questions, &asking, whom.as_ref(), &leaving).await? {
+        // The guard must move the question that waits, not the one that was not written.
         leaving.id.clone_from(&same.id);
         asking.question.id = same.id;
         asking.question.expires_at_ms = same.expires_at_ms;
@@ -135,6 +137,8 @@ impl<'a> Whom<'a> {
                 by: caller.name.clone(),
             });
         }
+        // The terminal of this process belongs to the user that can read the home, who is
+        // the owner.
         let by = Caller::owner().name;
         let approver = questions.approver.as_deref()?;
         asking.may_answer(Channel::Terminal, &by).then_some(Whom {
@@ -170,11 +174,16 @@ impl Asking<'_> {
         let caller = &self.request.caller;
         let most = authority::up_to(Channel::Elicitation, caller, now);
         Claim {
+            // A yes of the caller's own client counts up to what the settings allow it
+            // now.
             own_client: most.is_some_and(|most| self.question.risk.level <= most),
             call_id: self.question.call_id.clone(),
             binding: self.question.binding.clone(),
             tool_binding: self.tool_binding.clone(),
             session: self.session.clone(),
+            // Either one: an operator who demands a second person after the question was
+            // asked means this call too, and one who lifts it does not mean a question
+            // already asked.
             separate: self.settings.separate || separate_now,
         }
     }
@@ -208,6 +217,8 @@ impl Asking<'_> {
             return wait;
         };
         let reply = Duration::from_millis(limits::APPROVAL_REPLY_MS);
+        // Counted from the start of the call, not from now: the gates before used some of
+        // it.
         wait.min(self.started + deadline.saturating_sub(reply))
     }
 
@@ -215,6 +226,8 @@ impl Asking<'_> {
     fn row(&self, place: WaitingPlace, now_ms: i64) -> Approval {
         let question = &self.question;
         let signals = question.risk.signals.iter();
+        // Signals quote the document, so they are cut; the level itself is in its own
+        // field.
         let reasons = signals.map(|signal| text::elided(&signal.words, 200));
         Approval {
             id: question.id.clone(),
@@ -251,6 +264,8 @@ async fn claim(
     let claim = asking.claim(questions);
     let now_ms = questions.now_ms();
     on_disk(questions, move |store| match &id {
+        // One statement that names the state it starts from. Two processes cannot both
+        // take it.
         Some(id) => store.approvals().claim_one(id, &claim, now_ms),
         None => store.approvals().claim(&claim, now_ms),
     })
@@ -275,6 +290,8 @@ async fn record_question(
     let has_left = Arc::clone(&leaving.has_left);
     let asked = on_disk(questions, move |store| {
         let asked = store.approvals().ask(&row, now_ms)?;
+        // The call may be cancelled before this thread has written the row. The guard
+        // then finds no row to move, so it is moved here.
         if has_left.load(Ordering::SeqCst) {
             store
                 .approvals()
@@ -286,6 +303,7 @@ async fn record_question(
     let whose = match asked {
         AskResult::Written => return Ok(None),
         AskResult::Joined(same) => return Ok(Some(*same)),
+        // Both bounds stop a caller from burying other questions in the inbox.
         AskResult::TooManyOfCaller => "of this caller",
         AskResult::TooMany => "of all callers",
     };
@@ -303,6 +321,8 @@ async fn ask(
     whom: &Whom<'_>,
     until: Instant,
 ) -> Option<ApprovalAnswer> {
+    // Biased: an answer that has arrived is written down even if the time ran out in the
+    // same poll.
     tokio::select! {
         biased;
         answer = whom.approver.ask(&asking.question) => Some(answer),
@@ -343,6 +363,7 @@ impl Drop for Leaving {
         self.has_left.store(true, Ordering::SeqCst);
         let (store, id) = (self.store.clone(), std::mem::take(&mut self.id));
         let asked_ms = self.asked_ms;
+        // Without a runtime the process is ending. The question then expires where it is.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn_blocking(move || {
                 store
@@ -362,6 +383,8 @@ async fn record_answer(
 ) -> Result<Next, CallRefusal> {
     let (writer, id) = (questions.writer.clone(), asking.question.id.clone());
     let (by, channel) = (whom.by.clone(), whom.channel);
+    // A blocking thread finishes even if the call is dropped, so an answer that was given
+    // is written down.
     let recorded = on_disk(questions, move |store| {
         let Some(row) = store.approvals().get(&id)? else {
             return Ok(Err(AnswerFault::Unknown));
@@ -380,6 +403,7 @@ async fn record_answer(
             recorded => recorded,
         };
         match recorded {
+            // Passed out, so that `on_disk` raises the alarm.
             Err(AnswerFault::Store(fault)) => Err(fault),
             recorded => Ok(recorded),
         }
@@ -403,6 +427,8 @@ async fn record_answer(
 pub(crate) async fn wait_for_answer(questions: &Questions, id: &str) {
     loop {
         let mut news = std::pin::pin!(questions.writer.answers.notified());
+        // Registered before the row is read. An answer between the read and the wait
+        // would otherwise be slept through.
         news.as_mut().enable();
         let wanted = id.to_owned();
         let found = on_disk(questions, move |store| store.approvals().get(&wanted)).await;
@@ -410,6 +436,8 @@ pub(crate) async fn wait_for_answer(questions: &Questions, id: &str) {
             Ok(Some(row)) => {
                 row.state.at(row.expires_at_ms, questions.now_ms()) == ApprovalState::Pending
             }
+            // Counts as answered: the call then tries to take the answer, and is refused
+            // there if there is none.
             Ok(None) | Err(_) => false,
         };
         if !waits {
@@ -426,6 +454,8 @@ pub(crate) async fn wait_for_answer(questions: &Questions, id: &str) {
 fn verdict(given: &Approval, trail: &Trail) -> GateResult<Option<ChangedArguments>> {
     let note = trail.note(given);
     let error = match given.state {
+        // `Used` is the state after this call took a single yes; wider scopes stay
+        // approved.
         ApprovalState::Approved | ApprovalState::Used => {
             let changed = given
                 .answer
@@ -454,6 +484,7 @@ fn verdict(given: &Approval, trail: &Trail) -> GateResult<Option<ChangedArgument
             Reason::ApprovalMalformed,
             "the client's answer does not fit the approval question; the call did not run",
         ),
+        // `claim` hands out none of these. If it does, the call is refused (invariant 8).
         ApprovalState::Pending | ApprovalState::Revoked | ApprovalState::Expired => {
             return Err(unavailable(&note));
         }
@@ -475,6 +506,7 @@ async fn refuse_unclaimed(
     };
     let note = trail.note(&found);
     let error = match found.state.at(found.expires_at_ms, questions.now_ms()) {
+        // The row is settled, but not by this call: one that asked the same took it.
         ApprovalState::Used
         | ApprovalState::Declined
         | ApprovalState::Dismissed
@@ -490,6 +522,8 @@ async fn refuse_unclaimed(
             Reason::ApprovalDeclined,
             "the approval of this call was revoked; the call did not run, do not repeat it",
         ),
+        // Answered, but not takeable: the settings now demand another person, or another
+        // channel.
         ApprovalState::Pending | ApprovalState::Approved => CallError::passing(
             Reason::ApprovalUnavailable,
             "another person must approve this call; it did not run",
@@ -565,6 +599,7 @@ async fn on_disk<T: Send + 'static>(
                 .raise(&format!("the approvals cannot be read or written: {why}"));
             Err(unavailable(&why))
         }
+        // The closure panicked. What it had written is unknown, so the call is refused.
         Err(_) => Err(unavailable("the approvals task panicked")),
     }
 }
@@ -603,6 +638,8 @@ impl Trail {
         let scope = answer.scope.map(ApprovalScope::word);
         let scope = scope.map(|word| format!(" ({word})")).unwrap_or_default();
         let word = match given.state {
+            // The store says `used`; a reader of the audit wants to know what the person
+            // said.
             ApprovalState::Used => ApprovalState::Approved.word(),
             other => other.word(),
         };

@@ -70,11 +70,15 @@ impl Elicitor for NamedElicitor {
         &self,
         mut question: ElicitQuestion,
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + '_>> {
+        // Attack: the person would type the secret into a client they trust, and the
+        // server would get it.
         if asks_for_secret(&question.form) {
             return Box::pin(async { ElicitAnswer::Decline });
         }
         let words = question.form.get("message").and_then(Value::as_str);
         let words = model::text::elided(words.unwrap_or_default(), QUESTION_CHARS_MAX);
+        // Attack: control characters could redraw the prompt so that the name is not
+        // seen.
         let lines: Vec<_> = words.lines().map(model::text::one_line).collect();
         let titled = format!("The server `{}` asks: {}", self.server, lines.join("\n"));
         if let Some(members) = question.form.as_object_mut() {
@@ -94,12 +98,10 @@ fn asks_for_secret(question: &Value) -> bool {
     let properties = schema.and_then(|schema| schema.get("properties"));
     let properties = properties.and_then(Value::as_object).into_iter().flatten();
     let is_secret = |words: &str| {
-        let words = words
-            .to_lowercase()
-            .replace("api key", "apikey")
-            .replace("api_key", "apikey");
-        let mut parts = words.split(|character: char| !character.is_alphanumeric());
-        parts.any(|part| SECRET_WORDS.contains(&part))
+        let words = split_words(words);
+        let pairs = words.windows(2).map(<[String]>::concat);
+        let mut all = words.iter().cloned().chain(pairs);
+        all.any(|word| SECRET_WORDS.contains(&word.as_str()))
     };
     properties.into_iter().any(|(name, property)| {
         let title = property.get("title").and_then(Value::as_str);
@@ -108,7 +110,26 @@ fn asks_for_secret(question: &Value) -> bool {
     })
 }
 
-/// Why a call of a server's tool came to nothing.
+/// The words of a name or a sentence in lower case: `accessToken` has two, as `access-token`
+/// has.
+fn split_words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for character in text.chars() {
+        let begins = !character.is_alphanumeric() || (was_lower && character.is_uppercase());
+        was_lower = character.is_lowercase() || character.is_numeric();
+        if begins {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (character.is_alphanumeric(), words.last_mut()) {
+            word.extend(character.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Why a call of a server's tool failed.
 #[derive(Debug)]
 enum ServerCallError {
     Fault(ServerFault),
@@ -155,6 +176,7 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
     };
     let connections = engine.server_connections();
     let caller = &request.caller.name;
+    // The newest settings, so that a host taken off the list is not reached again.
     let outbound = Outbound::new(engine.powers(), &engine.registry().current().config);
     let server = connections.get(
         config,
@@ -260,10 +282,12 @@ fn show_links(tool: &ServerTool, content: &mut [Value]) {
 fn relay(tool: &ServerTool, mut result: ToolResult) -> RunResult {
     show_links(tool, &mut result.content);
     let value = script_value(&result);
+    // The schema speaks of results. What comes with an error need not fit it.
     let wrong = match result.is_error {
         true => None,
         false => tool.schemas.check_result(result.structured.as_ref()),
     };
+    // Passed on all the same: the sender is told that the server breaks its own schema.
     let console = wrong.map(|text| ConsoleLine {
         level: "warn",
         text,
@@ -340,6 +364,9 @@ mod tests {
             json!({"password": {"type": "string"}}),
             json!({"x": {"type": "string", "title": "Your API key"}}),
             json!({"github_token": {"type": "string"}}),
+            json!({"accessToken": {"type": "string"}}),
+            json!({"client-secret": {"type": "string"}}),
+            json!({"apiKey": {"type": "string"}}),
             json!({"x": {"type": "string", "format": "password"}}),
         ] {
             assert!(form(secret.clone()), "{secret}");

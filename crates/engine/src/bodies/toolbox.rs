@@ -131,6 +131,7 @@ impl ToolboxWork<'_> {
 
     /// Whether the folder of the call is the operator's own.
     pub(crate) fn is_operators(&self) -> bool {
+        // A Local Pass works on a copy, which is not the operator's.
         self.policy.fs_base_path.is_some() && self.settings.stand_in.is_none()
     }
 
@@ -204,6 +205,7 @@ impl ToolboxWork<'_> {
             CallRefusal::new(CallError::new(Reason::ArgumentSchema, message))
         };
         let relative = Path::new(raw_path);
+        // By spelling first, so that the answer says nothing about what lies outside.
         let is_plain = |part: Component<'_>| match part {
             Component::Normal(_) | Component::CurDir => true,
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => false,
@@ -211,6 +213,7 @@ impl ToolboxWork<'_> {
         if !relative.components().all(is_plain) {
             return Err(refuse("is not a path below the folder of the call"));
         }
+        // Links are resolved before the comparison: one in the folder may lead out of it.
         let Ok(found) = folder.join(relative).canonicalize() else {
             return Err(refuse("is not there"));
         };

@@ -15,6 +15,7 @@ use crate::json_change;
 use crate::record::CallRecord;
 use crate::refusal::{CallRefusal, Gate, GatePass, Notes as _};
 use crate::request::CallRequest;
+use crate::snapshot::Snapshot;
 
 use super::question;
 
@@ -23,6 +24,7 @@ pub(super) fn request(
     request: &CallRequest,
     changed: &ChangedArguments,
 ) -> Result<CallRequest, CallRefusal> {
+    // The text comes from the store. One that does not parse is not what the person saw.
     let arguments: Value =
         serde_json::from_str(&changed.arguments).map_err(|fault| stale(&fault))?;
     Ok(CallRequest {
@@ -31,19 +33,22 @@ pub(super) fn request(
     })
 }
 
-/// Walks the gates again, with the newest snapshot, and holds what comes out against what
+/// Walks the gates again, with the newest snapshot (`now`), and holds what comes out against what
 /// the person saw.
 pub(super) fn judge_again(
     engine: &Engine,
+    now: &Snapshot,
     request: &CallRequest,
     before: &CheckedCall,
     changed: &ChangedArguments,
     record: &mut CallRecord,
 ) -> Result<CheckedCall, CallRefusal> {
-    let now = engine.registry().current();
     let variables = engine.variable_source();
-    let checked = gates::judge(&now, request, variables, engine.now_ms(), record)?;
-    let asking = question::asking(engine, &now, request, record, &checked);
+    // No gate is skipped: other arguments may mean another risk or another rule.
+    let checked = gates::judge(now, request, variables, engine.now_ms(), record)?;
+    let asking = question::asking(engine, now, request, record, &checked);
+    // Compares digests, not fields: whatever changed since the answer, in the call or in
+    // the settings, gives another binding.
     if asking.question.binding != changed.binding {
         let refusal = stale(&"what would run is not what was agreed to");
         return record.gate(Gate::Approval, Err(refusal));
@@ -60,6 +65,8 @@ pub(super) fn judge_again(
 fn told(was: &Value, is: &Value) -> String {
     let changes = json_change::between(was, is);
     let words: Vec<_> = changes.iter().map(json_change::JsonChange::words).collect();
+    // The note repeats arguments of the caller's own size, so it is cut like those of a
+    // question.
     let words = text::elided(&words.join("; "), limits::APPROVAL_ARGUMENTS_CHARS_MAX);
     format!(
         "a person changed the arguments before they approved the call, and it ran with theirs: {words}"

@@ -18,6 +18,7 @@ pub(super) async fn even_out(
     began: tokio::time::Instant,
 ) {
     let reason = outcome.error.as_ref().map(|error| error.reason);
+    // The owner is told why a tool is missing, so there is nothing to hide from it.
     let is_told = request.caller.kind == CallerKind::Owner;
     if is_told || reason != Some(Reason::ToolUnknown) {
         return;
@@ -28,6 +29,8 @@ pub(super) async fn even_out(
 /// The first even moment after so much time.
 fn even_moment(elapsed: Duration) -> Duration {
     let step = u128::from(limits::UNKNOWN_STEP_MS);
+    // At least one step, never zero: an answer that takes longer than a step leaves at
+    // the next one, so no length of work shows through but in whole steps.
     let moment = (elapsed.as_millis() / step + 1) * step;
     Duration::from_millis(u64::try_from(moment).unwrap_or(u64::MAX))
 }

@@ -52,10 +52,13 @@ pub(crate) fn asking<'a>(
         safety: &record.safety(),
         policy,
         level: risk.level,
+        // The folders are part of the binding: a yes for one workspace is none for
+        // another.
         files: &format!("{:?} {:?}", files.workspace, files.sub_workspace),
         caller: &request.caller,
         arguments: arguments.values(),
     };
+    // Without a binding the field below stays empty, and `obtain` refuses such a call.
     let binding = binding.binding().ok();
     let session = request.session.as_deref().and_then(session_digest);
     let settings = now.config.approvals.clone();
@@ -99,14 +102,17 @@ fn shown_arguments<'a>(
     arguments: &'a Arguments,
 ) -> Cow<'a, Map<String, Value>> {
     let values = arguments.values();
+    // An id alone tells a person nothing. They read what would be written.
     let is_copy = found.body.toolbox() == Some(ToolboxTool::ApplyChanges);
     let id = values.get("changes").and_then(Value::as_str);
     let Some(id) = id.filter(|_| is_copy) else {
         return Cow::Borrowed(values);
     };
     let mut shown = values.clone();
+    // Looked up by caller, so that a question shows no other caller's changes.
     if let Some(kept) = engine.changes().get(id, &request.caller.name) {
         let home = engine.powers().home.as_ref();
+        // If it cannot be opened, the patch shows sizes where it cannot show lines.
         let lower = host::files::Files::base(&kept.record.folder, home);
         let patch = kept.patch(&lower.unwrap_or_default());
         shown.insert("folder".to_owned(), kept.record.folder.clone().into());

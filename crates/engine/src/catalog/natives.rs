@@ -18,16 +18,16 @@ use crate::tool::{Tool, ToolBody, ToolState};
 /// Our own tools on one baseline.
 #[derive(Clone, Debug)]
 pub(crate) struct Natives {
-    ground: Baseline,
+    baseline: Baseline,
     on: Vec<Native>,
     tools: OnceLock<Vec<Tool>>,
 }
 
 impl Natives {
-    pub(crate) fn on(ground: &Baseline, config: &Config) -> Natives {
+    pub(crate) fn on(baseline: &Baseline, config: &Config) -> Natives {
         let all = Native::ALL.into_iter();
         Natives {
-            ground: ground.clone(),
+            baseline: baseline.clone(),
             on: all
                 .filter(|native| native.feature().is_on(config))
                 .collect(),
@@ -36,16 +36,16 @@ impl Natives {
     }
 
     /// Nothing is on.
-    pub(crate) fn none(ground: &Baseline) -> Natives {
+    pub(crate) fn none(baseline: &Baseline) -> Natives {
         Natives {
-            ground: ground.clone(),
+            baseline: baseline.clone(),
             on: Vec::new(),
             tools: OnceLock::new(),
         }
     }
 
     pub(crate) fn all(&self) -> &[Tool] {
-        let judge = |native: &Native| assess(*native, &self.ground);
+        let judge = |native: &Native| assess(*native, &self.baseline);
         let all = || self.on.iter().filter_map(judge).collect();
         self.tools.get_or_init(all)
     }
@@ -58,11 +58,11 @@ impl Natives {
     }
 }
 
-fn assess(native: Native, ground: &Baseline) -> Option<Tool> {
+fn assess(native: Native, baseline: &Baseline) -> Option<Tool> {
     let text = native.document();
     let item = document::parse(text).items.pop()?;
     let none = Environment::empty();
-    let assessed = assessment::assess(item, &Lines::new(text), ground, &none, Source::Builtin);
+    let assessed = assessment::assess(item, &Lines::new(text), baseline, &none, Source::Builtin);
     Some(Tool {
         usable: Arc::new(assessed.usable?),
         source: Source::Builtin,

@@ -16,23 +16,23 @@ use crate::toolbox::{JailStanding, ToolboxTool, document_text};
 /// The native tools that exist, and the fence around what they start.
 #[derive(Clone, Debug)]
 pub(crate) struct Toolbox {
-    ground: Baseline,
+    baseline: Baseline,
     config: ToolboxConfig,
     tools: OnceLock<Vec<Tool>>,
 }
 
 impl Toolbox {
-    pub(crate) fn on(ground: &Baseline, config: &ToolboxConfig) -> Toolbox {
+    pub(crate) fn on(baseline: &Baseline, config: &ToolboxConfig) -> Toolbox {
         Toolbox {
-            ground: ground.clone(),
+            baseline: baseline.clone(),
             config: config.clone(),
             tools: OnceLock::new(),
         }
     }
 
     /// Nothing is enabled.
-    pub(crate) fn none(ground: &Baseline) -> Toolbox {
-        Toolbox::on(ground, &ToolboxConfig::standard())
+    pub(crate) fn none(baseline: &Baseline) -> Toolbox {
+        Toolbox::on(baseline, &ToolboxConfig::standard())
     }
 
     /// The enabled category that a name belongs to: no other tool has it then.
@@ -56,7 +56,7 @@ impl Toolbox {
         self.tools.get_or_init(|| {
             let all = ToolboxTool::ALL.into_iter();
             let all = all.filter(|tool| self.category(tool.name()).is_some());
-            all.filter_map(|tool| assess(tool, &self.ground, &self.config))
+            all.filter_map(|tool| assess(tool, &self.baseline, &self.config))
                 .collect()
         })
     }
@@ -69,11 +69,11 @@ impl Toolbox {
     }
 }
 
-fn assess(tool: ToolboxTool, ground: &Baseline, config: &ToolboxConfig) -> Option<Tool> {
+fn assess(tool: ToolboxTool, baseline: &Baseline, config: &ToolboxConfig) -> Option<Tool> {
     let text = document_text(tool, config);
     let item = document::parse(&text).items.pop()?;
     let none = Environment::empty();
-    let assessed = assessment::assess(item, &Lines::new(&text), ground, &none, Source::Builtin);
+    let assessed = assessment::assess(item, &Lines::new(&text), baseline, &none, Source::Builtin);
     let mut usable = assessed.usable?;
     let standing = JailStanding::of_machine();
     tool.raise(standing, config.jail, &mut usable.facts.risk);
@@ -169,11 +169,11 @@ mod tests {
 
     #[test]
     fn the_ground_of_other_tools_widens_no_native_tool() {
-        let mut ground = Baseline::closed();
-        ground.network = NetworkMode::Open;
-        ground.file_write = true;
-        ground.fs_base_path = Some("/".to_owned());
-        let toolbox = Toolbox::on(&ground, &everything());
+        let mut baseline = Baseline::closed();
+        baseline.network = NetworkMode::Open;
+        baseline.file_write = true;
+        baseline.fs_base_path = Some("/".to_owned());
+        let toolbox = Toolbox::on(&baseline, &everything());
         for tool in toolbox.all() {
             let policy = &tool.usable.facts.policy;
             assert!(!policy.reaches_out(), "{}", tool.usable.document.name);

@@ -118,6 +118,7 @@ impl ClientEntry {
             }
         }
         for value in self.launch.values.values_mut() {
+            // As VS Code spells it.
             *value = value.replace("${env:", "${");
             for part in placeholder::parts(value) {
                 if let Part::Literal(text) = part

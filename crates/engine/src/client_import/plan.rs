@@ -57,7 +57,7 @@ pub struct ImportedServer {
 
 /// What is there already.
 #[derive(Debug)]
-pub struct ImportGround<'a> {
+pub struct ImportContext<'a> {
     /// The settings.
     pub config: &'a Config,
     /// What `secrets.env` holds.
@@ -69,12 +69,12 @@ pub struct ImportGround<'a> {
 impl ImportPlan {
     /// What importing these would do.
     #[must_use]
-    pub fn new(entries: &[ClientEntry], ground: &ImportGround<'_>) -> ImportPlan {
+    pub fn new(entries: &[ClientEntry], context: &ImportContext<'_>) -> ImportPlan {
         let mut plan = ImportPlan::default();
-        let known = ground.config.servers.iter();
+        let known = context.config.servers.iter();
         let mut taken: BTreeSet<String> = known.map(|server| server.name.clone()).collect();
         for entry in entries.iter().filter(|entry| !entry.is_ours()) {
-            match plan.import(entry, ground, &mut taken) {
+            match plan.import(entry, context, &mut taken) {
                 Ok(imported) => plan.imported.push(imported),
                 Err(why) => plan.left.push((entry.name.clone(), why)),
             }
@@ -85,7 +85,7 @@ impl ImportPlan {
     fn import(
         &mut self,
         entry: &ClientEntry,
-        ground: &ImportGround<'_>,
+        context: &ImportContext<'_>,
         taken: &mut BTreeSet<String>,
     ) -> Result<ImportedServer, String> {
         if let Some(obstacle) = &entry.obstacle {
@@ -97,7 +97,7 @@ impl ImportPlan {
         let base = base_name(&entry.name);
         // Secrets of a server that is refused below must not be written.
         let secrets_before = self.secrets.len();
-        let done = self.import_as(entry, &base, ground, taken);
+        let done = self.import_as(entry, &base, context, taken);
         if done.is_err() {
             self.secrets.truncate(secrets_before);
         }
@@ -108,7 +108,7 @@ impl ImportPlan {
         &mut self,
         entry: &ClientEntry,
         base: &str,
-        ground: &ImportGround<'_>,
+        context: &ImportContext<'_>,
         taken: &mut BTreeSet<String>,
     ) -> Result<ImportedServer, String> {
         let launch = &entry.launch;
@@ -127,7 +127,7 @@ impl ImportPlan {
             if !secret_line::fits(&secret) {
                 return Err(format!("the value of `{field}` has more than one line"));
             }
-            let name = self.secret_name(base, &field, &secret, ground);
+            let name = self.secret_name(base, &field, &secret, context);
             *value = format!("{scheme}${{{name}}}");
             moved.push((field, name));
         }
@@ -143,7 +143,7 @@ impl ImportPlan {
             private: launch.url.as_deref().is_some_and(is_loopback),
             ..WrittenServer::default()
         };
-        let (name, is_known) = server_name(&mut written, base, ground.config, taken)?;
+        let (name, is_known) = server_name(&mut written, base, context.config, taken)?;
         written.name.clone_from(&name);
         taken.insert(name);
         Ok(ImportedServer {
@@ -163,7 +163,7 @@ impl ImportPlan {
         server: &str,
         field: &str,
         value: &str,
-        ground: &ImportGround<'_>,
+        context: &ImportContext<'_>,
     ) -> String {
         let own = placeholder_name(field);
         let long = placeholder_name(&format!("{server}_{field}"));
@@ -174,8 +174,8 @@ impl ImportPlan {
             let new = added.iter().find(|(known, _)| known == name);
             let new = new.map(|(_, value)| value.as_str());
             // The environment wins over the file, so the server would get its value.
-            let there = ground.environment.get(name);
-            new.or(there).or_else(|| ground.secrets.get(name))
+            let there = context.environment.get(name);
+            new.or(there).or_else(|| context.secrets.get(name))
         };
         let free = tried.find(|name| held(name).is_none_or(|known| known == value));
         let name = free.unwrap_or(long);
@@ -291,7 +291,7 @@ mod tests {
         };
         ImportPlan::new(
             &entries,
-            &ImportGround {
+            &ImportContext {
                 config: &Config::parse(settings).expect("settings"),
                 secrets: &read(file),
                 environment: &read(environment),

@@ -18,6 +18,8 @@ pub(super) fn hidden(request: &CallRequest, name: &str, error: CallError) -> Cal
     if request.caller.kind == CallerKind::Owner {
         return CallRefusal::new(error);
     }
+    // The operator reads the true reason in the audit. The caller gets the words of a
+    // tool that never was (invariant 10).
     let note = error.message.clone();
     CallRefusal::new(no_such_tool(name))
         .because(error.reason)
@@ -26,6 +28,8 @@ pub(super) fn hidden(request: &CallRequest, name: &str, error: CallError) -> Cal
 
 /// There is no such tool; its owner is told what is known about it.
 pub(super) fn absent(now: &Snapshot, request: &CallRequest, name: &str) -> CallRefusal {
+    // Computed for every caller, shown to the owner alone: the note in the audit needs
+    // it.
     let why = now.why_not(name);
     let mut refusal = unknown(name, why.clone());
     if request.caller.kind == CallerKind::Owner {

@@ -18,6 +18,8 @@ use crate::snapshot::Snapshot;
 /// it says something else. It has no part in what happens.
 pub(crate) fn shadow(now: &Snapshot, request: &CallRequest, at_ms: i64) -> Option<audit::Shadow> {
     let shadow = now.shadow.as_deref()?;
+    // Both verdicts are computed here, at one moment and without counters, so that a
+    // difference comes from the rules alone.
     let live = verdict(now, request, at_ms);
     let tried = verdict(&shadow.snapshot, request, at_ms);
     (live.effect != tried.effect).then(|| audit::Shadow {
@@ -32,6 +34,8 @@ pub(crate) fn shadow(now: &Snapshot, request: &CallRequest, at_ms: i64) -> Optio
 
 /// What settings and rules alone say about a call.
 fn verdict(now: &Snapshot, request: &CallRequest, at_ms: i64) -> Decision {
+    // A refusal of an earlier gate counts as a denial: a candidate that hides a tool
+    // differs from rules that allow it.
     gates::rule(now, request, at_ms).unwrap_or_else(|refusal| denied(&refusal))
 }
 

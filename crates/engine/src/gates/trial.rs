@@ -22,6 +22,8 @@ pub(crate) fn is_trial(request: &CallRequest, found: &FoundTool) -> bool {
 /// What a document reaches for that its owner has not granted.
 pub(crate) fn wanted(found: &FoundTool, policy: &EffectivePolicy, risk: &Risk) -> Vec<Need> {
     let needs = consent::needs(&found.usable.document, policy, risk);
+    // Grants name single needs, not a document. After an edit only what is new must be
+    // agreed to.
     found.granted.lacks(needs)
 }
 

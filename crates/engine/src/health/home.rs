@@ -284,6 +284,7 @@ fn span(ms: i64) -> String {
 /// Settings, documents and the room of the audit, as the engine finds them.
 fn opened(home: &Path) -> Vec<HomeFinding> {
     let settings =
+        // Silent: what it would say is told as findings.
         EngineSettings::new(home.to_path_buf(), Environment::empty(), Alarm::new(|_| ()));
     match Engine::open(settings) {
         Err(error) => vec![wrong("settings", error.to_string(), "mend ringfence.toml")],

@@ -37,7 +37,10 @@ pub(super) fn give(
     let mut all = SYSTEM
         .iter()
         .find_map(|path| fs::read(path).ok())
+        // Without a file of the system the program trusts the operator's authorities
+        // alone.
         .unwrap_or_default();
+    // The file of the system may lack its last line break.
     all.push(b'\n');
     all.extend_from_slice(pem);
     fs::create_dir_all(folder)?;

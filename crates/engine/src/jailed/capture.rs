@@ -1,7 +1,12 @@
 //! What a program writes: its beginning and its end are kept, the middle of a long output
 //! is left out and counted. Lines are told as progress while they come.
+//!
+//! A secret may stand where an output is cut. So that no half of it leaves, a little more is
+//! kept than is shown, and what is shown is masked here.
 
 use std::collections::VecDeque;
+
+use model::record::mask::{Masked, Masker};
 
 use crate::limit;
 
@@ -23,7 +28,7 @@ impl OutputStream {
 
 /// Takes what a program writes.
 pub(crate) struct OutputSink<'a> {
-    capture: Capture,
+    capture: Capture<'a>,
     /// Gets each piece as it comes.
     watch: &'a mut (dyn FnMut(&[u8]) + Send),
 }
@@ -32,10 +37,11 @@ impl<'a> OutputSink<'a> {
     /// Keeps at most so many bytes, and tells each piece.
     pub(crate) fn watched(
         bytes_max: u64,
+        masker: &'a Masker,
         watch: &'a mut (dyn FnMut(&[u8]) + Send),
     ) -> OutputSink<'a> {
         OutputSink {
-            capture: Capture::new(bytes_max),
+            capture: Capture::new(bytes_max, masker),
             watch,
         }
     }
@@ -57,10 +63,16 @@ impl<'a> OutputSink<'a> {
 
 /// The beginning and the end of an output.
 #[derive(Debug)]
-pub(crate) struct Capture {
+pub(crate) struct Capture<'a> {
+    masker: &'a Masker,
+    /// The first bytes of all, as many as `room`.
     head: Vec<u8>,
+    /// The last bytes of all, as many as `room`.
     tail: VecDeque<u8>,
+    /// Bytes that are shown of either end.
     half: usize,
+    /// Those, and what it takes to know a secret at the cut.
+    room: usize,
     bytes: u64,
 }
 
@@ -75,12 +87,15 @@ pub(crate) struct Captured {
     pub(crate) is_cut: bool,
 }
 
-impl Capture {
-    pub(crate) fn new(bytes_max: u64) -> Capture {
+impl<'a> Capture<'a> {
+    pub(crate) fn new(bytes_max: u64, masker: &'a Masker) -> Capture<'a> {
+        let half = usize::try_from(bytes_max / 2).unwrap_or(usize::MAX).max(1);
         Capture {
+            masker,
             head: Vec::new(),
             tail: VecDeque::new(),
-            half: usize::try_from(bytes_max / 2).unwrap_or(usize::MAX).max(1),
+            half,
+            room: half.saturating_add(masker.reach()),
             bytes: 0,
         }
     }
@@ -89,27 +104,36 @@ impl Capture {
         self.bytes = self
             .bytes
             .saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        let room = self.half.saturating_sub(self.head.len()).min(bytes.len());
-        let (first, rest) = bytes.split_at(room);
-        self.head.extend_from_slice(first);
+        let free = self.room.saturating_sub(self.head.len()).min(bytes.len());
+        self.head
+            .extend_from_slice(bytes.get(..free).unwrap_or_default());
         // Of a piece longer than what is kept only its end counts.
-        let skipped = rest.len().saturating_sub(self.half);
-        let rest = rest.get(skipped..).unwrap_or_default();
-        let over = (self.tail.len() + rest.len()).saturating_sub(self.half);
+        let skipped = bytes.len().saturating_sub(self.room);
+        let rest = bytes.get(skipped..).unwrap_or_default();
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.room);
         self.tail.drain(..over.min(self.tail.len()));
         self.tail.extend(rest);
     }
 
     pub(crate) fn finish(self) -> Captured {
         let Capture {
-            head, tail, bytes, ..
+            masker,
+            head,
+            tail,
+            half,
+            bytes,
+            ..
         } = self;
         let tail: Vec<u8> = tail.into();
-        let kept = u64::try_from(head.len() + tail.len()).unwrap_or(u64::MAX);
-        let left_out = bytes.saturating_sub(kept);
+        let shown = u64::try_from(half.saturating_mul(2)).unwrap_or(u64::MAX);
+        let left_out = bytes.saturating_sub(shown);
         if left_out == 0 {
-            let mut whole = head;
-            whole.extend_from_slice(&tail);
+            // Both ends overlap: the tail has all that the first half has not.
+            let first = head.get(..half.min(head.len())).unwrap_or_default();
+            let rest = usize::try_from(bytes).unwrap_or(usize::MAX);
+            let rest = tail.len().saturating_sub(rest.saturating_sub(first.len()));
+            let mut whole = first.to_vec();
+            whole.extend_from_slice(tail.get(rest..).unwrap_or_default());
             return Captured {
                 text: String::from_utf8_lossy(&whole).into_owned(),
                 bytes,
@@ -118,8 +142,8 @@ impl Capture {
         }
         let text = format!(
             "{}\n[… {left_out} bytes left out …]\n{}",
-            String::from_utf8_lossy(&head),
-            String::from_utf8_lossy(&tail)
+            masker.part(&head, 0..half).get(),
+            masker.part(&tail, tail.len() - half..tail.len()).get(),
         );
         Captured {
             text,
@@ -133,24 +157,32 @@ impl Capture {
 #[derive(Debug, Default)]
 pub(crate) struct ProgressLines {
     rest: Vec<u8>,
+    /// Whether the line is longer than what is kept of it.
+    is_cut: bool,
     told: usize,
 }
 
 impl ProgressLines {
-    /// The whole lines that a piece completes.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+    /// The whole lines that a piece completes, masked.
+    pub(crate) fn push(&mut self, bytes: &[u8], masker: &Masker) -> Vec<Masked<String>> {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = limit::PROGRESS_LINE_BYTES_MAX.saturating_sub(self.rest.len());
             let whole = piece.strip_suffix(b"\n");
             let shown = whole.unwrap_or(piece);
+            self.is_cut |= shown.len() > room;
             self.rest
                 .extend_from_slice(shown.get(..room.min(shown.len())).unwrap_or_default());
             if whole.is_some() {
                 let line = std::mem::take(&mut self.rest);
+                let is_cut = std::mem::take(&mut self.is_cut);
                 self.told += 1;
                 if self.told <= limit::PROGRESS_LINES_MAX {
-                    lines.push(String::from_utf8_lossy(&line).into_owned());
+                    let line = String::from_utf8_lossy(&line);
+                    lines.push(match is_cut {
+                        true => masker.cut_text(&line),
+                        false => masker.text(&line),
+                    });
                 }
             }
         }
@@ -160,10 +192,13 @@ impl ProgressLines {
 
 #[cfg(test)]
 mod tests {
+    use model::record::mask::Masker;
+
     use super::*;
 
     fn captured(bytes_max: u64, pieces: &[&str]) -> Captured {
-        let mut capture = Capture::new(bytes_max);
+        let masker = Masker::none();
+        let mut capture = Capture::new(bytes_max, &masker);
         pieces
             .iter()
             .for_each(|piece| capture.take(piece.as_bytes()));
@@ -194,16 +229,55 @@ mod tests {
         }
     }
 
+    /// Attack: a secret where the output is cut would leave in part, because half a secret is
+    /// none to a masker.
+    #[test]
+    fn a_secret_at_the_cut_does_not_leave_in_part() {
+        let secret = "Tr0ub4dor&3-horse";
+        let encoded = "%54r0ub4dor%263-horse";
+        let masker = Masker::new([secret]).unwrap();
+        for spelt in [secret, encoded] {
+            for before in 0..64 {
+                let text = format!("{}{spelt}{}", "a".repeat(before), "z".repeat(64 - before));
+                let mut capture = Capture::new(64, &masker);
+                capture.take(text.as_bytes());
+                let shown = masker.text(&capture.finish().text).into_inner();
+                for part in [
+                    "Tr0", "r0ub", "b4do", "dor&", "dor%2", "3-ho", "horse", "rse",
+                ] {
+                    assert!(!shown.contains(part), "{before}: {shown}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_secret_where_a_line_of_progress_is_cut_does_not_leave_in_part() {
+        let secret = "Tr0ub4dor&3-horse";
+        let masker = Masker::new([secret]).unwrap();
+        let most = limit::PROGRESS_LINE_BYTES_MAX;
+        for before in most - secret.len()..most - 4 {
+            let mut lines = ProgressLines::default();
+            let text = format!("{}{secret}\n", "a".repeat(before));
+            let shown = lines.push(text.as_bytes(), &masker).pop().unwrap();
+            let shown = shown.into_inner();
+            assert!(!shown.contains("Tr0u"), "{before}: {shown}");
+        }
+    }
+
     #[test]
     fn lines_of_progress_are_bounded() {
         let mut lines = ProgressLines::default();
-        assert_eq!(lines.push(b"a"), Vec::<String>::new());
-        assert_eq!(lines.push(b"b\nc\nd"), ["ab", "c"]);
-        let long = vec![b'x'; 10 * limit::PROGRESS_LINE_BYTES_MAX];
-        lines.push(&long);
-        let told = lines.push(b"\n");
+        let mut push = |bytes: &[u8]| -> Vec<String> {
+            let told = lines.push(bytes, &Masker::none()).into_iter();
+            told.map(Masked::into_inner).collect()
+        };
+        assert_eq!(push(b"a"), Vec::<String>::new());
+        assert_eq!(push(b"b\nc\nd"), ["ab", "c"]);
+        push(&vec![b'x'; 10 * limit::PROGRESS_LINE_BYTES_MAX]);
+        let told = push(b"\n");
         assert_eq!(told[0].len(), limit::PROGRESS_LINE_BYTES_MAX);
         let many = b"y\n".repeat(2 * limit::PROGRESS_LINES_MAX);
-        assert_eq!(lines.push(&many).len(), limit::PROGRESS_LINES_MAX - 3);
+        assert_eq!(push(&many).len(), limit::PROGRESS_LINES_MAX - 3);
     }
 }

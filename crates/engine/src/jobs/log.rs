@@ -6,6 +6,8 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use model::record::mask::Masker;
+
 use crate::jailed::OutputStream;
 
 /// Digits of the place that stands at the head of the file.
@@ -60,6 +62,7 @@ impl JobLog {
     pub(super) fn append(&mut self, bytes: &[u8]) {
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.total = self.total.saturating_add(count);
+        // Rewritten at twice the bound, so that each byte is copied at most once.
         if self.kept.saturating_add(count) > self.bytes_max.saturating_mul(2) {
             let mut newest = self.read_kept();
             newest.extend_from_slice(bytes);
@@ -84,6 +87,7 @@ impl JobLog {
     fn restart(&mut self, newest: &[u8]) {
         let count = u64::try_from(newest.len()).unwrap_or(u64::MAX);
         let begins = self.total.saturating_sub(count);
+        // Renamed over the old file: a reader sees one of both, whole.
         let aside = self.path.with_extension("new");
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -100,7 +104,12 @@ impl JobLog {
 
 /// What a job wrote from a byte on, at most so many bytes. Nothing is there of a job that
 /// wrote nothing, or whose files are gone.
-pub(crate) fn read_log(folder: &Path, stream: OutputStream, from: u64, bytes_max: u64) -> JobText {
+pub(crate) fn read_log(
+    folder: &Path,
+    stream: OutputStream,
+    (from, bytes_max): (u64, u64),
+    masker: &Masker,
+) -> JobText {
     let empty = JobText {
         text: String::new(),
         from,
@@ -117,17 +126,22 @@ pub(crate) fn read_log(folder: &Path, stream: OutputStream, from: u64, bytes_max
         return empty;
     }
     let kept = bytes.split_off(PLACE_DIGITS);
-    let begins = String::from_utf8_lossy(&bytes).parse().unwrap_or(0);
+    let begins: u64 = String::from_utf8_lossy(&bytes).parse().unwrap_or(0);
     let count = u64::try_from(kept.len()).unwrap_or(u64::MAX);
-    let first = from.clamp(begins, begins.saturating_add(count));
+    // Attack: the first bytes after a cut may be the end of a secret that nothing tells of.
+    let unsure = match begins {
+        0 => 0,
+        _ => u64::try_from(masker.reach()).unwrap_or(u64::MAX).min(count),
+    };
+    let first = from.clamp(begins.saturating_add(unsure), begins.saturating_add(count));
     let skipped = usize::try_from(first - begins).unwrap_or(usize::MAX);
-    let rest = kept.get(skipped..).unwrap_or_default();
     let most = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-    let shown = rest.get(..most.min(rest.len())).unwrap_or_default();
+    let end = skipped.saturating_add(most).min(kept.len());
     JobText {
-        text: String::from_utf8_lossy(shown).into_owned(),
+        // With what stands around it: a reader chooses where it begins.
+        text: masker.part(&kept, skipped..end).into_inner(),
         from: first,
-        next: first.saturating_add(u64::try_from(shown.len()).unwrap_or(u64::MAX)),
+        next: begins.saturating_add(u64::try_from(end).unwrap_or(u64::MAX)),
         missing: first.saturating_sub(from),
     }
 }
@@ -141,7 +155,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("ringfence-joblog-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         let mut log = JobLog::new(&folder, OutputStream::Stdout, 4);
-        let read = |from| read_log(&folder, OutputStream::Stdout, from, 4);
+        let read = |from| read_log(&folder, OutputStream::Stdout, (from, 4), &Masker::none());
         assert_eq!((read(0).text.as_str(), read(0).next), ("", 0));
         log.append(b"abcdef");
         assert_eq!((read(0).text.as_str(), read(0).next), ("abcd", 4));
@@ -158,6 +172,35 @@ mod tests {
         assert_eq!((part.from, part.next, part.missing), (105, 109, 99));
         // Beyond the end there is nothing, and nothing is missing.
         assert_eq!((read(500).text.as_str(), read(500).from), ("", 109));
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    /// Attack: a reader who begins in the middle of a secret, or after what is kept of it.
+    #[test]
+    fn no_part_of_a_secret_is_read() {
+        let folder = std::env::temp_dir().join(format!("ringfence-jobmask-{}", std::process::id()));
+        let secret = "Tr0ub4dor&3-horse";
+        let masker = Masker::new([secret]).unwrap();
+        for written in [20, 1_000, 3_000] {
+            let _ = fs::remove_dir_all(&folder);
+            let mut log = JobLog::new(&folder, OutputStream::Stdout, 1_000);
+            // So that the log is cut in the middle of one.
+            let text = secret.repeat(written / secret.len() + 1);
+            for piece in text.as_bytes().chunks(7) {
+                log.append(piece);
+            }
+            for from in 0..40 {
+                for bytes_max in [10, 1_000] {
+                    let part = (from, bytes_max);
+                    let part = read_log(&folder, OutputStream::Stdout, part, &masker);
+                    let shown = part.text.replace('*', "");
+                    assert_eq!(shown, "", "{written} {from} {bytes_max}");
+                }
+            }
+            log.append(b" and the end of it");
+            let whole = read_log(&folder, OutputStream::Stdout, (0, 10_000), &masker);
+            assert!(whole.text.ends_with(" and the end of it"), "{}", whole.text);
+        }
         let _ = fs::remove_dir_all(&folder);
     }
 }

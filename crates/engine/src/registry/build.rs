@@ -29,7 +29,7 @@ use crate::tool::{SetAside, Tool, ToolBody, ToolState};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     /// What they were judged on.
-    ground: Option<Baseline>,
+    baseline: Option<Baseline>,
     servers: Option<Arc<ServerTools>>,
     files: BTreeMap<String, Arc<FileRead>>,
 }
@@ -50,6 +50,7 @@ fn put_earned(config: &mut Config, states: &BTreeMap<String, TrustState>) {
     let earned = states.iter();
     let earned = earned.filter_map(|(name, state)| Some((name.clone(), state.earned(trust)?)));
     config.access.earned = earned.collect();
+    // A caller without a record has what a new one starts with.
     config.access.unproven = TrustState::initial(trust, 0).earned(trust);
 }
 
@@ -61,9 +62,9 @@ fn preset(config: &Config, catalog: &Catalog) -> Result<Vec<String>, EngineError
     }
 }
 
-pub(super) fn ground(config: &Config) -> Result<Baseline, EngineError> {
-    let ground = config.ground();
-    ground.map_err(|conflict| EngineError::Ground(conflict.to_string()))
+pub(super) fn effective_baseline(config: &Config) -> Result<Baseline, EngineError> {
+    let baseline = config.effective_baseline();
+    baseline.map_err(|conflict| EngineError::Baseline(conflict.to_string()))
 }
 
 pub(super) fn take(
@@ -79,12 +80,13 @@ pub(super) fn take(
     config
         .add_rules(policy.rules())
         .map_err(|fault| EngineError::Settings(fault.message))?;
-    let ground = ground(&config)?;
+    let baseline = effective_baseline(&config)?;
     let preset = preset(&config, catalog)?;
     let shadow = match &settings.shadow {
         Some(Candidate::Good { file, settings }) => {
             // What is wrong with it is said when it is settled.
             let beside = (settings, earned, policy);
+            // A copy: a candidate on another baseline would throw out what is known.
             let taken = take(folder, store, catalog, beside, &mut known.clone());
             let file = file.clone();
             taken
@@ -93,8 +95,8 @@ pub(super) fn take(
         }
         Some(Candidate::Broken { .. }) | None => None,
     };
-    let natives = Natives::on(&ground, &config);
-    let toolbox = Toolbox::on(&ground, &config.toolbox);
+    let natives = Natives::on(&baseline, &config);
+    let toolbox = Toolbox::on(&baseline, &config.toolbox);
     let mut snapshot = Snapshot {
         serial: next_serial(),
         natives,
@@ -103,8 +105,8 @@ pub(super) fn take(
         config,
         settings: Arc::clone(settings),
         shadow,
-        bundled: Bundled::new(catalog, &ground),
-        ground,
+        bundled: Bundled::new(catalog, &baseline),
+        baseline,
         own: BTreeMap::new(),
         grants: Arc::default(),
         set_aside: Vec::new(),
@@ -114,9 +116,10 @@ pub(super) fn take(
     };
     let standing = store.publications().all()?;
     snapshot.grants = Arc::new(standing.grants.clone());
-    if known.ground.as_ref() != Some(&snapshot.ground) {
+    // Files are judged on the baseline. On another one each verdict may differ.
+    if known.baseline.as_ref() != Some(&snapshot.baseline) {
         *known = Known {
-            ground: Some(snapshot.ground.clone()),
+            baseline: Some(snapshot.baseline.clone()),
             servers: None,
             files: BTreeMap::new(),
         };
@@ -136,6 +139,7 @@ fn read_tools(
     known: &mut Known,
 ) -> Result<(), EngineError> {
     let mut claims: BTreeMap<String, Vec<Tool>> = BTreeMap::new();
+    // Only files that are still there come back, so what is known does not grow.
     let before = std::mem::take(&mut known.files);
     claim_files(
         snapshot,
@@ -163,7 +167,7 @@ fn claim_files(
 ) -> Result<(), EngineError> {
     // On all processors: a command that starts reads a folder of a thousand documents
     // while a person waits.
-    let read = |file: &ToolFile| read_file(file, before, &snapshot.ground);
+    let read = |file: &ToolFile| read_file(file, before, &snapshot.baseline);
     let reads = parallel::map(&files, read).ok_or(EngineError::Reader)?;
     for (file, read) in files.into_iter().zip(reads) {
         let read = match read {
@@ -206,6 +210,7 @@ fn published_elsewhere(
             continue;
         }
         if let Some((kept, text)) = store.publications().text(name)?
+            // Another text than the published one does not run.
             && kept == *digest
         {
             found.push(ToolFile {
@@ -223,9 +228,9 @@ pub(super) fn take_servers(
     records: &ServerRecords,
     before: Option<&Arc<ServerTools>>,
 ) {
-    let ground = &snapshot.ground;
+    let baseline = &snapshot.baseline;
     let own = own_names(snapshot);
-    let made = ServerTools::make(&snapshot.config, records, ground, before, &own);
+    let made = ServerTools::make(&snapshot.config, records, baseline, before, &own);
     snapshot.servers = made;
 }
 
@@ -292,7 +297,7 @@ fn set_aside(file: &str, name: Option<&str>, message: &str) -> SetAside {
 fn read_file(
     file: &ToolFile,
     known: &BTreeMap<String, Arc<FileRead>>,
-    ground: &Baseline,
+    baseline: &Baseline,
 ) -> Result<Arc<FileRead>, SetAside> {
     let text = match &file.text {
         Ok(text) => text,
@@ -303,11 +308,11 @@ fn read_file(
         Some(known) if Arc::ptr_eq(&known.text, text) || known.text == *text => {
             Ok(Arc::clone(known))
         }
-        Some(_) | None => Ok(Arc::new(judged(text, ground))),
+        Some(_) | None => Ok(Arc::new(judged(text, baseline))),
     }
 }
 
-fn judged(text: &Arc<str>, ground: &Baseline) -> FileRead {
+fn judged(text: &Arc<str>, baseline: &Baseline) -> FileRead {
     let mut parsed = document::parse(text);
     let count = parsed.items.len();
     let (Some(item), true) = (
@@ -326,7 +331,7 @@ fn judged(text: &Arc<str>, ground: &Baseline) -> FileRead {
     };
     let lines = Lines::new(text);
     // Variables are checked by each call, not when a file is read.
-    let assessed = assessment::assess(item, &lines, ground, &Environment::empty(), Source::User);
+    let assessed = assessment::assess(item, &lines, baseline, &Environment::empty(), Source::User);
     FileRead {
         text: Arc::clone(text),
         name: assessed.name,

@@ -104,6 +104,7 @@ impl ScriptCalls {
         let place = u32::try_from(state.made.len()).unwrap_or(u32::MAX);
         if place >= self.calls_max {
             state.halt = Some(Halt::TooManyCalls);
+            // Unlocked first: the task that is woken takes the lock at once.
             drop(state);
             self.halted.notify_one();
             return None;

@@ -134,6 +134,8 @@ pub(crate) struct Working<'a> {
 
 impl Drop for Working<'_> {
     fn drop(&mut self) {
+        // A wait for a person ends before its tool does, so the tool counts as working
+        // again here.
         self.clock
             .change(|state| state.working = state.working.saturating_sub(1));
     }

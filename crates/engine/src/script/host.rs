@@ -18,6 +18,7 @@ use super::stored_journal::StoredJournal;
 use super::tool_call::{ToolRequest, never_answer};
 use crate::limit;
 use crate::powers::Powers;
+use crate::waiting_script::RunningScript;
 use crate::work::Work;
 
 /// The host of one script.
@@ -37,6 +38,8 @@ pub(crate) struct ScriptHost<'a> {
     pub(super) step_order: tokio::sync::Mutex<()>,
     /// Turns of tools that run together.
     pub(super) tool_turns: Semaphore,
+    /// Its text, for a person who is asked about one of its calls.
+    pub(super) script: Arc<RunningScript>,
 }
 
 impl<'a> ScriptHost<'a> {
@@ -46,6 +49,7 @@ impl<'a> ScriptHost<'a> {
         (tool_calls_max, payload_bytes_max): (u32, u32),
         clock: &Arc<ScriptClock>,
         (journal, stored): (Journal, Option<&'a StoredJournal<'a>>),
+        script: &Arc<RunningScript>,
     ) -> ScriptHost<'a> {
         ScriptHost {
             work,
@@ -57,6 +61,7 @@ impl<'a> ScriptHost<'a> {
             stored,
             step_order: tokio::sync::Mutex::default(),
             tool_turns: Semaphore::new(limits::SCRIPT_TOOLS_AT_ONCE_MAX),
+            script: Arc::clone(script),
         }
     }
 
@@ -72,6 +77,7 @@ impl<'a> ScriptHost<'a> {
     /// What is known about a tool the caller may call.
     fn describe_tool(&self, payload: &str) -> Option<Value> {
         let name: String = serde_json::from_str(payload).ok()?;
+        // What the script may not call is not described to it either.
         if self.refuse_tool(&name).is_some() {
             return None;
         }

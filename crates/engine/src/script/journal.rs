@@ -102,6 +102,8 @@ impl Journal {
     pub(crate) fn extend(&mut self, steps: &[String]) -> Option<Vec<BegunCall>> {
         let mut begun: Vec<BegunCall> = Vec::new();
         for step in steps {
+            // One step that cannot be read spoils the journal: it may be of a call that
+            // ran, and that must not run twice.
             match serde_json::from_str(step).ok()? {
                 JournalStep::Begun(call) => begun.push(call),
                 JournalStep::Finished(done) => {
@@ -190,6 +192,8 @@ impl Replay {
 
     /// The answer of a call that is over, when all before it were given.
     pub(crate) async fn answer(&self, index: usize) -> Option<&FinishedCall> {
+        // In the order of the first run: a script that races its calls would take another
+        // path otherwise.
         self.wait_for(index).await;
         self.answered.send_modify(|answered| *answered += 1);
         self.done.get(index)

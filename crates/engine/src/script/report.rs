@@ -59,6 +59,7 @@ impl End {
 pub(crate) fn refused(report: &GuardReport, script: &str) -> RunResult {
     let is_error = |issue: &&guard::Issue| issue.severity == Severity::Error;
     let mut errors = report.issues.iter().filter(is_error);
+    // First, because other findings in a text that does not parse are accidents.
     let parse = report
         .issues
         .iter()
@@ -69,6 +70,7 @@ pub(crate) fn refused(report: &GuardReport, script: &str) -> RunResult {
     };
     let end = match issue.code {
         IssueCode::ParseError => End::Syntax,
+        // The guard has one code for a script that is empty and for one that is too long.
         IssueCode::ScanInputTooLarge if script.trim().is_empty() => End::Syntax,
         _ => End::IllegalAccess,
     };
@@ -91,6 +93,7 @@ pub(crate) fn refused(report: &GuardReport, script: &str) -> RunResult {
         put(&mut error, "code", json!(issue.code.word()));
     }
     let place = place_of(issue.line, issue.column);
+    // The answer has its location already. Only the record still needs the place.
     let mut ran = ended(end, error, None);
     if let Some(error) = &mut ran.error {
         error.place = place;
@@ -158,6 +161,7 @@ pub(crate) fn ran(
             ended(End::Runtime, error, stopped_at.map(|(place, _)| place))
         }
         Ended::Cancelled => broken("the script was stopped"),
+        // What broke may tell about the machine, so the sender is not told.
         Ended::Broken(_) => broken("the sandbox broke"),
     };
     ran.usage = Some(report.usage);

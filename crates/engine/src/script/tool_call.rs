@@ -81,7 +81,10 @@ impl ScriptHost<'_> {
         ToolRequest { name, args }: ToolRequest,
     ) -> HostAnswer {
         let arguments = digest::of_value(args.as_ref().unwrap_or(&Value::Null));
-        let arguments = arguments.unwrap_or_default();
+        // Without a digest one call cannot be told from another in a replay.
+        let Ok(arguments) = arguments else {
+            return self.halt(Halt::Diverged { tool: name }).await;
+        };
         match self.replay.find(place, &name, &arguments) {
             ReplayMatch::Done(index) => match self.replay.answer(index).await {
                 Some(call) => return self.repeat_answer(place, call),
@@ -96,6 +99,7 @@ impl ScriptHost<'_> {
         let Ok(_turn) = self.tool_turns.acquire().await else {
             return never_answer().await;
         };
+        // The script may have been stopped while this call waited for its turn.
         if !self.calls.try_begin() {
             return never_answer().await;
         }
@@ -126,6 +130,7 @@ impl ScriptHost<'_> {
                 Err(Halt::NotJournaled { tool, ran, why })
             }
             CallEnd::Answered(answer, fault) => {
+                // The script's clock never goes back, even if the system's does.
                 let at_ms = now_ms().max(self.calls.clock_ms());
                 let call = FinishedCall {
                     place,
@@ -276,6 +281,7 @@ impl ScriptHost<'_> {
             trace: request.trace_below(call_id),
             deadline: deadline.map(|deadline| self.time_left(deadline)),
             waiting: Some(Waiting::new(move |begins| clock.asks(begins))),
+            script: Some(Arc::clone(&self.script)),
             ..request.child(name, arguments)
         }
     }
@@ -314,6 +320,7 @@ fn is_blocked(name: &str) -> bool {
 fn answer_of(call: &FinishedCall) -> HostAnswer {
     match &call.answer {
         StepAnswer::Value(value) => HostAnswer::Value(Payload {
+            // The value is JSON text already, so it is not parsed again.
             json: format!("{{\"at\":{},\"value\":{value}}}", call.at_ms),
             bytes: Vec::new(),
         }),

@@ -100,6 +100,7 @@ impl Schema {
                 .map_err(|error| text::elided(&error.to_string(), 200))
         });
         let validator = compiled.as_ref().map_err(Clone::clone)?;
+        // A value may break a schema in thousands of places.
         let errors = validator.iter_errors(value).take(FAULTS_MAX);
         let told = errors.map(|error| {
             let place = error.instance_path().to_string();

@@ -123,6 +123,7 @@ impl Outbound {
         let host = url.private.then(|| {
             let parsed = Url::parse(&url.url).ok();
             let host = parsed.as_ref().and_then(Url::host_str);
+            // Without a host this is no pattern, and `guarded` refuses it.
             host.unwrap_or_default().to_owned()
         });
         self.guarded(host.as_deref()).map_err(ServerFault::Start)

@@ -87,6 +87,7 @@ impl Connections {
             ServerSharing::PerCaller => caller,
         };
         let key = (config.name.clone(), caller.to_owned());
+        // Held until the new one is in: two calls must not start two processes.
         let mut open = lock(&self.open);
         if let Some(known) = open.get(&key)
             && known.config == *config
@@ -209,6 +210,7 @@ impl Connections {
         let folder = self.home.join(FOLDER).join(server);
         match caller {
             "" => folder.join("shared"),
+            // A caller's name may hold anything, so its folder is named by a digest.
             caller => folder.join(model::document::digest::of_text(caller)),
         }
     }

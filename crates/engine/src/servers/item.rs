@@ -105,6 +105,7 @@ fn template_pattern(template: &str) -> String {
     while let Some((literal, more)) = rest.split_once('{') {
         pattern.push_str(&regex_escape(literal));
         let Some((expression, after)) = more.split_once('}') else {
+            // Fits nothing at all.
             return "^[^\\s\\S]$".to_owned();
         };
         pattern.push_str(match expression.chars().next() {

@@ -168,10 +168,12 @@ pub(crate) fn rate(
     asked: Risk,
 ) -> Risk {
     let is_about =
+        // One without an item is about the server, and so about each of its tools.
         |finding: &&UpstreamFinding| finding.item.as_ref().is_none_or(|item| item == key);
     let about: Vec<_> = findings.iter().filter(is_about).cloned().collect();
     let has_exact_version = match &config.transport {
         ServerTransport::Command(command) => is_exact(&command.command),
+        // Nothing of it is fetched to run here.
         ServerTransport::Url(_) => true,
     };
     let mut rated = with_enclosure(config, |enclosure| {

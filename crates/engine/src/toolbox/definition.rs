@@ -104,11 +104,13 @@ pub(crate) fn document_text(tool: ToolboxTool, config: &ToolboxConfig) -> String
     Value::Object(fields).to_string()
 }
 
-/// What a tool asks for. Nothing is inherited: the ground of other tools does not widen it.
+/// What a tool asks for. Nothing is inherited: the baseline of other tools does not widen it.
 fn overrides(tool: ToolboxTool, config: &ToolboxConfig) -> Value {
     let reach = tool.reach();
     let writes = match reach.write {
         FolderChanges::None => false,
+        // The operator's folder is only read then: `applyChanges` is the tool that writes
+        // it.
         FolderChanges::Aside => config.folder.is_none(),
         FolderChanges::Direct => true,
     };

@@ -42,6 +42,7 @@ impl JailStanding {
     /// What this machine has: found by starting a child, once.
     #[must_use]
     pub fn of_machine() -> &'static JailStanding {
+        // Apart from `STANDING`: once the program is known, the machine is tried.
         static UNTRIED: OnceLock<JailStanding> = OnceLock::new();
         match PROGRAM.get() {
             Some((program, folder)) => STANDING.get_or_init(|| try_out(program, folder)),
@@ -97,6 +98,7 @@ impl JailStanding {
     #[must_use]
     pub fn is_contained(&self, settings: JailConfig) -> bool {
         let strength = self.strength();
+        // Below what is required no child starts, whatever is accepted.
         strength.is_ok_and(|strength| strength >= settings.require.max(settings.accept))
     }
 
@@ -145,6 +147,7 @@ impl JailStanding {
             Level::L4 | Level::L5 => Level::L5,
         };
         risk.level = level;
+        // Signals are kept worst first, and none is worse than this one.
         risk.signals.insert(0, Signal { level, words });
     }
 
@@ -179,6 +182,7 @@ impl JailStanding {
 /// middle of asynchronous work.
 fn try_out(program: &WorkerProgram, folder: &Path) -> JailStanding {
     let program = program.clone();
+    // Several processes of a home may try at the same time.
     let own = folder.join(format!("probe-{}", std::process::id()));
     let folder = own.clone();
     let trying = std::thread::spawn(move || {

@@ -43,6 +43,8 @@ impl Histories {
         caller: &str,
         since_ms: i64,
     ) -> Result<Vec<TrustRecord>, StoreError> {
+        // Taken out while it is read on. If that fails, the next look reads from the
+        // start.
         let kept = self.lock().remove(caller);
         let kept = kept.filter(|history| history.since_ms <= since_ms);
         let grown = match kept {
@@ -55,6 +57,7 @@ impl Histories {
         };
         let records = history.records.values().cloned().collect();
         let mut callers = self.lock();
+        // What is dropped here is only read again.
         if callers.len() >= limit::TRUST_HISTORIES_MAX {
             callers.clear();
         }
@@ -76,6 +79,7 @@ fn grown(mut history: History, store: &Store, caller: &str) -> Result<Option<His
         ..Filter::default()
     };
     let entries = store.audit().list(&newer)?;
+    // A full page: entries between it and what is known are missing.
     if entries.len() >= limits::TRUST_RECORDS_MAX {
         return Ok(None);
     }

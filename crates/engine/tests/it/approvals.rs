@@ -282,7 +282,7 @@ async fn a_later_call_uses_the_approval_once() {
     let again = world.made(request("ann", "x")).await;
     assert_eq!(error(&again).0, "approval.pending");
     assert_eq!(runs(&world), 1);
-    // It cannot be given again, nor taken back.
+    // It can be neither given again nor revoked.
     let twice = inbox.approve(&asked.id, &Caller::owner(), ApprovalScope::Once, None);
     assert!(matches!(
         twice,

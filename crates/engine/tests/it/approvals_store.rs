@@ -170,7 +170,7 @@ async fn an_answer_in_the_inbox_that_cannot_be_written_does_not_count() {
     let inbox = world.engine.approvals();
     let given = inbox.approve(&question.id, &Caller::owner(), ApprovalScope::Once, None);
     assert_eq!(given.unwrap().state, ApprovalState::Approved);
-    // An approval that cannot be taken back still counts, and whoever tried knows.
+    // An approval whose revocation fails still counts, and the caller of revoke is told.
     approvals.fail(Some(ApprovalChange::Revoke));
     let revoked = inbox.revoke(&question.id, &Caller::owner());
     assert!(matches!(revoked, Err(AnswerFault::Store(_))), "{revoked:?}");

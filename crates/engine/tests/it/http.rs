@@ -3,11 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use model::caller::Caller;
+use model::govern::approval::ApprovalScope;
 use model::record::audit::Status;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+use crate::approvals::first_pending;
 use crate::toolbox::{done, events, world};
 use crate::world::{World, error};
 
@@ -239,4 +242,38 @@ async fn a_connection_adds_its_credential_for_its_own_host_alone() {
         error(&world.call("httpRequest", plain).await).0,
         "http.denied"
     );
+}
+
+/// A person may take long. What was closed meanwhile does not serve the call any more.
+#[tokio::test]
+async fn a_connection_closed_while_a_person_decides_is_not_used() {
+    let site = Site::new().await;
+    let port = site.address.port();
+    let settings = |callers: &str| {
+        format!(
+            "[toolbox]\nenabled = [\"http\"]\n[[rule]]\nid = \"ask\"\neffect = \"ask\"\n\
+             [connections.tickets]\nkind = \"http\"\nhost = \"127.0.0.1\"\nport = {port}\ncredential = \"TICKETS_TOKEN\"\n\
+             private = true\ntls = \"off\"\ncallers = [{callers}]\n"
+        )
+    };
+    for (callers, expected) in [("\"ann\"", None), ("", Some("connection.unknown"))] {
+        let world = world(&settings("\"ann\""));
+        world.home.secrets("TICKETS_TOKEN=very-secret-token\n");
+        let get = json!({"url": "/echo", "connection": "tickets"});
+        let answer = async {
+            let asked = first_pending(&world).await;
+            world.home.file("ringfence.toml", &settings(callers));
+            let inbox = world.engine.approvals();
+            let owner = Caller::owner();
+            inbox
+                .approve(&asked.id, &owner, ApprovalScope::Once, None)
+                .unwrap();
+        };
+        let (outcome, ()) = tokio::join!(world.call("httpRequest", get), answer);
+        match expected {
+            None => assert_eq!(outcome.status, Status::Done, "{outcome:?}"),
+            Some(code) => assert_eq!(error(&outcome).0, code, "{outcome:?}"),
+        }
+    }
+    assert_eq!(site.asked().len(), 1);
 }

@@ -367,7 +367,7 @@ async fn a_file_is_judged_once_on_one_ground() {
         .tool("two", &document("two", "return 22", json!({})));
     assert!(Arc::ptr_eq(&one, &judged("one")));
     assert!(!Arc::ptr_eq(&two, &judged("two")));
-    // Another ground may mean another policy, for the same text.
+    // Another baseline may mean another policy, for the same text.
     world
         .home
         .file("ringfence.toml", "[baseline]\nfile_read = true\n");

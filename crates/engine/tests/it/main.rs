@@ -64,5 +64,6 @@ mod toolbox_hostile;
 mod toolbox_matrix;
 mod toolbox_planted;
 mod toolbox_remote;
+mod toolbox_rungs;
 mod trust;
 mod world;

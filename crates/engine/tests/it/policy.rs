@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use engine::approve::Listing;
 use engine::call::CallRequest;
+use engine::life::revision;
+use engine::policy_admin::ApplyFault;
 use engine::replay::{Missing, Replayed};
 use model::caller::{Caller, Origin};
 use model::govern::access::quota::Denials;
+use model::govern::person::Actor;
 use model::govern::rules::Effect;
 use model::record::audit::{Closing, GateRecord, Status};
 use serde_json::{Value, json};
@@ -92,7 +95,11 @@ fn request(caller: &str, origin: Origin, tool: &str, arguments: &Value) -> CallR
 fn until_rules(closing: &Closing) -> Vec<GateRecord> {
     let gates = closing.gates.iter();
     let before = |gate: &&GateRecord| !["approval", "audit", "powers"].contains(&&*gate.gate);
-    gates.filter(before).cloned().collect()
+    let untimed = |gate: &GateRecord| GateRecord {
+        us: None,
+        ..gate.clone()
+    };
+    gates.filter(before).map(untimed).collect()
 }
 
 /// Every caller, door, tool and argument: what explain says is what the call meets,
@@ -240,7 +247,7 @@ async fn shadow_rules_are_recorded_and_decide_nothing() {
     world.assert_whole();
 }
 
-/// A candidate of another ground judges tools anew.
+/// A candidate of another baseline judges tools anew.
 #[tokio::test]
 async fn a_shadow_candidate_uses_its_own_baseline() {
     let open = "[baseline]\nnetwork = 'open'\n";
@@ -362,4 +369,40 @@ async fn calls_with_masked_arguments_are_not_replayed() {
     let found = replayed(&world, "");
     assert_eq!(found.missing.get(&Missing::Masked), Some(&1), "{found:?}");
     assert_eq!((found.calls, found.decided), (3, 2));
+}
+
+/// Two processes that change the settings at the same time: each change is there in the end, or
+/// its author was told that another one was first.
+#[test]
+fn of_two_writers_of_the_settings_none_is_lost() {
+    const CHANGES: usize = 20;
+    let world = World::with(Home::new(), |_| ());
+    let other = world.beside(|_| ());
+    let change = |engine: &engine::Engine, by: &str| {
+        for index in 0..CHANGES {
+            loop {
+                let seen = store::settings::read(engine.home()).unwrap();
+                let seen = seen.unwrap_or_default();
+                let text = format!("{seen}# {by} {index}.\n");
+                let who = Actor { by, through: "cli" };
+                let applied = engine.apply_settings(&text, &revision(&seen), (who, "why"));
+                match applied {
+                    Ok(()) => break,
+                    Err(ApplyFault::Changed) => {}
+                    Err(fault) => panic!("{fault}"),
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| change(&world.engine, "ann"));
+        scope.spawn(|| change(&other, "bob"));
+    });
+    let text = store::settings::read(world.engine.home()).unwrap().unwrap();
+    for by in ["ann", "bob"] {
+        let lost: Vec<_> = (0..CHANGES)
+            .filter(|index| !text.contains(&format!("# {by} {index}.\n")))
+            .collect();
+        assert!(lost.is_empty(), "of {by}: {lost:?}");
+    }
 }

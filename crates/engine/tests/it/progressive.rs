@@ -56,6 +56,62 @@ fn listed(world: &World, caller: &str) -> Vec<String> {
     listed.iter().map(name).collect()
 }
 
+/// All pages of the list, one after the other.
+fn paged(world: &World, caller: &str, most: usize) -> Vec<String> {
+    let caller = Caller::named(caller);
+    let mut names: Vec<String> = Vec::new();
+    loop {
+        let after = names.last().cloned().unwrap_or_default();
+        let page = world.engine.listed_page(&caller, &after, most);
+        assert!(page.tools.len() <= most);
+        let name = |tool: &engine::callable::CallableTool| tool.usable.document.name.clone();
+        names.extend(page.tools.iter().map(name));
+        if !page.has_more {
+            return names;
+        }
+        assert_eq!(page.tools.len(), most, "only the last page is short");
+    }
+}
+
+/// Pages of any size make up the whole list, in short and in full.
+#[tokio::test]
+async fn the_pages_of_a_list_make_up_the_whole() {
+    let bob = "[callers.bob]\ndeny = [\"list_tools\", \"gone\"]\n";
+    let world = world(&format!("[expected]\ntools = [\"gone\"]\n{bob}"));
+    let pinned = json!({"x-ringfence-codecall": {"visibleInListTools": true}});
+    for name in ["apple", "pinned", "zebra"] {
+        let tool = document(name, "return 1", pinned.clone());
+        world.published(&tool).await;
+    }
+    for name in ["gone", "ship"] {
+        world
+            .published(&document(name, "return 2", json!({})))
+            .await;
+    }
+    for caller in ["ann", "bob"] {
+        let whole = listed(&world, caller);
+        assert!(whole.len() > 4, "{whole:?}");
+        assert!(!whole.iter().any(|name| name == "gone"), "{whole:?}");
+        for most in 1..=whole.len() + 1 {
+            assert_eq!(
+                paged(&world, caller, most),
+                whole,
+                "{caller}, {most} a page"
+            );
+        }
+        // After the last one comes nothing, and after a name that is gone what follows it.
+        let last = world.engine.listed_page(&Caller::named(caller), "zzz", 9);
+        assert!(last.tools.is_empty() && !last.has_more);
+        let after = world
+            .engine
+            .listed_page(&Caller::named(caller), "pinnee", 1);
+        assert_eq!(
+            after.tools[0].usable.document.name,
+            if caller == "bob" { "ship" } else { "zebra" }
+        );
+    }
+}
+
 #[tokio::test]
 async fn it_is_off_unless_switched_on() {
     let world = World::new();

@@ -366,7 +366,7 @@ async fn a_database_of_the_operators_folder_is_changed_and_nothing_beside_it() {
     // Another program that has it open sees the change: it is the same file.
     let open = count_rows(&project.path.join("data/new.db"));
     assert_eq!(open, "2");
-    // A new database that came to nothing leaves nothing.
+    // A statement that fails leaves no new database behind.
     let failed = execute("data/other.db", "CREATE TABLE items (name TEXT) nonsense").await;
     assert_ne!(failed.status, Status::Done);
     let mut names: Vec<_> = std::fs::read_dir(project.path.join("data"))

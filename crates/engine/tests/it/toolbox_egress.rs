@@ -25,15 +25,15 @@ const WITHOUT_NAMESPACES: &str = include_str!("toolbox_egress/without_namespaces
 
 /// On which rung programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rung {
+pub(crate) enum Rung {
     Namespaces,
     Landlock,
 }
 
-const RUNGS: [Rung; 2] = [Rung::Namespaces, Rung::Landlock];
+pub(crate) const RUNGS: [Rung; 2] = [Rung::Namespaces, Rung::Landlock];
 
 impl Rung {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Rung::Namespaces => "namespaces",
             Rung::Landlock => "landlock",
@@ -60,7 +60,7 @@ impl Rung {
 
 /// An engine whose names lead to the lab, and whose programs believe the lab's authority
 /// because the operator's `ca_file` has it.
-fn world(forge: &Forge, rung: Rung) -> World {
+pub(crate) fn world(forge: &Forge, rung: Rung) -> World {
     world_with(forge, rung, "")
 }
 

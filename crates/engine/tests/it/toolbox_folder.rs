@@ -166,15 +166,20 @@ async fn what_other_programs_obey_is_never_copied() {
     git(&project.path, &["config", "core.hooksPath", "team/hooks"]);
     project.write("vendor/lib/file", "x\n");
     git(&project.path.join("vendor/lib"), &["init", "-q"]);
+    // Hooks of a nested repository that lie outside of it.
+    let hooks = ["config", "core.hooksPath", "../../shared/hooks"];
+    git(&project.path.join("vendor/lib"), &hooks);
     let world = world(&settings(&project, ALLOW));
     let command = "for f in .git/hooks/post-commit .git/config vendor/lib/.git/hooks/pre-push \
         vendor/lib/.git/config fresh/.git/config .gitmodules .envrc sub/.envrc .vscode/tasks.json \
         .idea/x .husky/pre-commit .bashrc .zshenv .GIT/config '.git /x' bare/HEAD bare/config \
-        bare/objects/x bare/refs/x; do mkdir -p \"$(dirname \"$f\")\"; echo evil > \"$f\"; done; \
-        echo 'gitdir: elsewhere' > other; mkdir w; echo 'gitdir: /tmp/x' > w/.git; echo fine > ordinary";
+        bare/objects/x bare/refs/x shared/hooks/pre-commit; do mkdir -p \"$(dirname \"$f\")\"; echo evil > \"$f\"; done; \
+        echo 'gitdir: elsewhere' > other; mkdir w; echo 'gitdir: /tmp/x' > w/.git; \
+        echo fine > ordinary; echo fine > shared/ordinary";
     let value = done(&world, "shell", json!({"command": command})).await;
     assert_eq!(value["changes"]["applied"], true, "{value}");
     assert_eq!(project.read("ordinary").unwrap(), "fine\n");
+    assert_eq!(project.read("shared/ordinary").unwrap(), "fine\n");
     let mut open = vec![project.path.clone()];
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
@@ -246,6 +251,134 @@ async fn tools_of_files_keep_to_the_same_list() {
     assert!(!project.path.join(".git/hooks/post-commit").exists());
     assert_eq!(touch("deleteDir", "box").await, "path-protected");
     assert!(project.path.join("box/.git/config").exists());
+    // What the settings of the repository name, too.
+    project.write("team/hooks/pre-commit", "theirs\n");
+    assert_eq!(touch("deleteDir", "team").await, "path-protected");
+    assert_eq!(project.read("team/hooks/pre-commit").unwrap(), "theirs\n");
+    project.write("old/plain", "x\n");
+    assert_eq!(touch("deleteDir", "old").await, "done");
+}
+
+/// Attack: a folder brings under its name what no tool may write there.
+#[tokio::test]
+async fn a_folder_that_moves_plants_and_takes_away_nothing() {
+    let (project, world) = moving_world().await;
+    git(&project.path, &["init", "-q"]);
+    git(
+        &project.path,
+        &["config", "core.hooksPath", "tools/githooks"],
+    );
+    project.write("box/.git/config", "x\n");
+    project.write("app/.vscode/tasks.json", "x\n");
+    project.write("plain/deep/file", "x\n");
+    let moved = async |from: &str, to: &str| {
+        done(
+            &world,
+            "touch",
+            json!({"what": "move", "path": from, "second": to}),
+        )
+        .await
+    };
+    assert_eq!(moved("plain", "src/plain").await, "done");
+    assert_eq!(project.read("src/plain/deep/file").unwrap(), "x\n");
+    // To the place of the hooks, and away from it.
+    project.write("tmp/githooks/pre-commit", "evil\n");
+    assert_eq!(moved("tmp", "tools").await, "path-protected");
+    assert_eq!(
+        moved("tmp/githooks", "tools/githooks").await,
+        "path-protected"
+    );
+    assert!(!project.path.join("tools").exists());
+    project.write("tools/githooks/pre-commit", "theirs\n");
+    assert_eq!(moved("tools", "elsewhere").await, "path-protected");
+    assert_eq!(
+        project.read("tools/githooks/pre-commit").unwrap(),
+        "theirs\n"
+    );
+    for folder in ["box", "app"] {
+        assert_eq!(
+            moved(folder, "elsewhere").await,
+            "path-protected",
+            "{folder}"
+        );
+    }
+}
+
+/// Attack: a bare repository has ordinary names, and git obeys its settings.
+#[tokio::test]
+async fn tools_of_files_make_no_bare_repository() {
+    let (project, world) = moving_world().await;
+    let touch = async |what: &str, path: &str, second: &str| {
+        done(
+            &world,
+            "touch",
+            json!({"what": what, "path": path, "second": second}),
+        )
+        .await
+    };
+    for path in [
+        "a/config",
+        "a/HEAD",
+        "a/objects/x",
+        "b/refs/x",
+        "c/HEAD",
+        "d/head",
+    ] {
+        assert_eq!(touch("writeText", path, "x").await, "done", "{path}");
+    }
+    assert_eq!(touch("writeText", "a/refs/x", "x").await, "path-protected");
+    assert_eq!(touch("writeText", "a/REFS/x", "x").await, "path-protected");
+    assert_eq!(touch("move", "b/refs", "a/refs").await, "path-protected");
+    assert_eq!(
+        touch("copy", "b/refs/x", "a/refs/x").await,
+        "path-protected"
+    );
+    assert!(!project.path.join("a/refs").exists());
+    // A linked one needs no more than these two.
+    assert_eq!(
+        touch("writeText", "c/commondir", "../b").await,
+        "path-protected"
+    );
+    // One that is there stays as it is, whole.
+    git(&project.path, &["init", "-q", "--bare", "their.git"]);
+    for (what, path) in [
+        ("writeText", "their.git/config"),
+        ("writeText", "their.git/hooks/post-update"),
+        ("delete", "their.git/config"),
+        ("deleteDir", "their.git"),
+        ("move", "their.git"),
+    ] {
+        assert_eq!(
+            touch(what, path, "x").await,
+            "path-protected",
+            "{what} {path}"
+        );
+    }
+    git(&project.path, &["init", "-q", "--bare", "in/their.git"]);
+    assert_eq!(touch("move", "in", "out").await, "path-protected");
+    assert_eq!(touch("deleteDir", "in", "").await, "path-protected");
+}
+
+/// A project and a world with a tool that does one thing to its files.
+async fn moving_world() -> (Project, World) {
+    let project = Project::new();
+    let folder = project.path.display().to_string();
+    let home = Home::new();
+    home.file("ringfence.toml", ALLOW);
+    let world = World::with(home, |_| ());
+    let code = "try { safety.fs[what](path, second); return 'done' } catch (e) { return e.reason }";
+    let text = |name: &str, value: &str| json!({"name": name, "type": "STRING", "required": true, "testValue": value});
+    world
+        .published(&crate::world::document(
+            "touch",
+            code,
+            json!({
+                "params": [text("what", "writeText"), text("path", "a.txt"), text("second", "x")],
+                "sandboxOverrides": {"fileRead": true, "fileWrite": true, "fsBasePath": folder},
+            }),
+        ))
+        .await;
+    (project, world)
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use crate::world::{World, error};
 /// Git with the two hosts, and no question.
 pub(crate) fn settings(more: &str) -> String {
     format!(
-        "[toolbox]\nenabled = [\"terminal\", \"code\", \"git\"]\nhosts = [\"{FORGE}\", \"{MIRROR}\"]\n{more}\
+        "[toolbox]\nenabled = [\"terminal\", \"code\", \"git\", \"sql\"]\nhosts = [\"{FORGE}\", \"{MIRROR}\"]\n{more}\
          [[rule]]\nid = \"all\"\neffect = \"allow\"\n"
     )
 }

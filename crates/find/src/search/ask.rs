@@ -191,6 +191,7 @@ impl SearchRequest {
 
     /// Excluded names that do not exist for the caller.
     fn missing(&self, index: &Index, all: &View, warnings: &mut Vec<Warning>) {
+        // Among what the caller may see: otherwise the warning would tell of hidden tools.
         let unknown = |name: &&String| !index.has(all, name);
         let missing: Vec<_> = self.exclude.iter().filter(unknown).cloned().collect();
         if missing.is_empty() {

@@ -105,6 +105,7 @@ fn of_text(text: &str, method: &str, arguments: &[Constant]) -> Option<Constant>
         }
         "repeat" => {
             let count = index(first)?;
+            // Before it is made: a constant may ask for gigabytes.
             if count.saturating_mul(text.len()) > super::TEXT_BYTES_MAX {
                 return None;
             }
@@ -151,6 +152,8 @@ fn of_global(object: &str, method: &str, arguments: &[Constant]) -> Option<Const
         ("String", "fromCharCode" | "fromCodePoint") => {
             let mut text = String::new();
             for argument in arguments {
+                // Half of a surrogate pair is no character of Rust's; such a key
+                // is left to run time.
                 text.push(char::from_u32(code(argument.number()?)?)?);
             }
             Some(Constant::Text(text))

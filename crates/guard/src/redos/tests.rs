@@ -4,7 +4,7 @@ use super::*;
 
 #[track_caller]
 fn check(pattern: &str, expected: Verdict) {
-    assert_eq!(judge(pattern), expected, "/{pattern}/");
+    assert_eq!(judge(pattern, false), expected, "/{pattern}/");
 }
 
 #[test]
@@ -70,6 +70,33 @@ fn overlapping_neighbours_are_polynomial() {
     }
 }
 
+/// Attack: alternatives that differ only where letters are told apart.
+#[test]
+fn letters_are_one_under_the_flag_that_says_so() {
+    for (pattern, plain, flagged) in [
+        ("(a|A)+$", Verdict::Linear, Verdict::Exponential),
+        ("([a-f]|[C-D])*x", Verdict::Linear, Verdict::Exponential),
+        (r"(\a|A)*x", Verdict::Linear, Verdict::Exponential),
+        ("(s|\u{17f})*x", Verdict::Linear, Verdict::Exponential),
+        ("a*A*x", Verdict::Linear, Verdict::Polynomial),
+        ("(a+A)+x", Verdict::Linear, Verdict::Exponential),
+        ("(?i:(a|A)+)$", Verdict::Exponential, Verdict::Exponential),
+        (
+            "(?im-s:(a|A)+)$",
+            Verdict::Exponential,
+            Verdict::Exponential,
+        ),
+        ("(?m:(a|A)+)$", Verdict::Linear, Verdict::Exponential),
+        ("([^a]|A)+x", Verdict::Exponential, Verdict::Linear),
+        (r"(\d+,)+", Verdict::Linear, Verdict::Linear),
+        ("(foo|bar)+", Verdict::Linear, Verdict::Linear),
+        (r"^[a-z]+(-[a-z]+)*$", Verdict::Linear, Verdict::Linear),
+    ] {
+        check(pattern, plain);
+        assert_eq!(judge(pattern, true), flagged, "/{pattern}/i");
+    }
+}
+
 #[test]
 fn the_reader_reaches_the_end_of_anything() {
     let pieces = [
@@ -79,7 +106,7 @@ fn the_reader_reaches_the_end_of_anything() {
         for second in pieces {
             for third in pieces {
                 let pattern = [first, second, third, first].concat();
-                let _ = judge(&pattern);
+                let _ = judge(&pattern, false);
             }
         }
     }

@@ -80,6 +80,7 @@ impl<'a> Rules<'_, 'a> {
             Expression::TemplateLiteral(text) => text.expressions.is_empty(),
             _ => false,
         };
+        // Both findings may apply, so there is no return: the name is still looked up.
         if !is_literal && self.preset.targets == Targets::Literal {
             self.error(IssueCode::DynamicCallTarget, first.span(), || {
                 String::from(

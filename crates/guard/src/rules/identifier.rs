@@ -42,6 +42,8 @@ impl Rules<'_, '_> {
             }
             self.global(name, span, reference.is_typeof);
             let is_called = reference.is_callee || reference.is_typeof;
+            // A copy of `callTool` under another name would call tools
+            // that no rule has seen.
             if name == "callTool" && !is_called && self.preset.targets == Targets::Literal {
                 self.error(IssueCode::DynamicCallTarget, span, || {
                     String::from(
@@ -57,6 +59,7 @@ impl Rules<'_, '_> {
             .allowed
             .as_ref()
             .is_none_or(|allowed| allowed.contains(name));
+        // The lists may overlap: what is refused stays so even if it is given.
         if is_allowed && !self.refused.contains(name) {
             return;
         }
@@ -92,6 +95,7 @@ impl Rules<'_, '_> {
             }
             return;
         }
+        // It reads as `undefined`; the rewriting sees to it.
         if is_typeof {
             return;
         }

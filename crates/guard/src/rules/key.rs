@@ -25,6 +25,7 @@ impl<'a> Rules<'_, 'a> {
             });
         }
         let name = member.property.name.as_str();
+        // With `Object.create` an object gets any prototype, also that of a function.
         if name == "create" && self.is_global_named(&member.object, "Object") {
             self.error(IssueCode::NoMetaProgramming, member.property.span, || {
                 String::from("`Object.create` is not available; write `{ … }`")
@@ -62,6 +63,8 @@ impl<'a> Rules<'_, 'a> {
                     String::from("`Object.create` is not available; write `{ … }`")
                 });
             }
+            // A literal is plain to see; a key that is put together to read so
+            // is not an accident.
             self.key(&key, span, !is_literal);
         }
     }

@@ -1,6 +1,6 @@
 //! Regular expressions in the tree: literals, and methods that make one of text.
 
-use oxc_ast::ast::{Argument, CallExpression, Expression, RegExpLiteral};
+use oxc_ast::ast::{Argument, CallExpression, Expression, RegExpFlags, RegExpLiteral};
 use oxc_span::{GetSpan as _, Span};
 
 use super::Rules;
@@ -18,11 +18,12 @@ impl<'a> Rules<'_, 'a> {
             });
             return;
         }
-        self.pattern(pattern, literal.span);
+        let ignores_case = literal.regex.flags.contains(RegExpFlags::I);
+        self.pattern(pattern, ignores_case, literal.span);
     }
 
     /// A pattern that is about to be used.
-    fn pattern(&mut self, pattern: &str, span: Span) {
+    fn pattern(&mut self, pattern: &str, ignores_case: bool, span: Span) {
         let most = self.preset.limits.capped().regex_chars_max;
         if pattern.chars().count() > most {
             self.error(IssueCode::RegexTooLong, span, || {
@@ -38,7 +39,7 @@ impl<'a> Rules<'_, 'a> {
         if !judges {
             return;
         }
-        match redos::judge(pattern) {
+        match redos::judge(pattern, ignores_case) {
             Verdict::Exponential => self.error(IssueCode::RegexRedosVulnerable, span, || {
                 String::from(
                     "this pattern can run practically forever; do not repeat a part that already repeats",
@@ -76,7 +77,7 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         match self.fold().constant(first) {
-            Some(Constant::Text(pattern)) => self.pattern(&pattern, first.span()),
+            Some(Constant::Text(pattern)) => self.pattern(&pattern, false, first.span()),
             Some(_) => {}
             None => self.warning(IssueCode::RegexMethodDynamic, first.span(), || {
                 format!(

@@ -24,6 +24,7 @@ impl Scanner<'_> {
                     );
                     return;
                 }
+                // A null byte within the text is another thing, and is refused below.
                 0 if self.at >= self.bytes.len() => {
                     self.stop(IssueCode::ParseError, start, "this string never ends");
                     return;
@@ -206,12 +207,15 @@ impl Scanner<'_> {
                 b'/' if !is_class => {
                     let pattern = self.text.get(start + 1..self.at).unwrap_or("");
                     self.at += 1;
+                    // Flags belong to the literal, so they are not read as a name.
+                    let flags = self.at;
                     while self.peek(0).is_ascii_alphanumeric() {
                         self.at += 1;
                     }
+                    let flags = self.text.get(flags..self.at).unwrap_or("");
                     self.before = Before::Value;
                     self.may_end = false;
-                    self.judge_regex(start, pattern);
+                    self.judge_regex(start, pattern, flags.contains('i'));
                     return;
                 }
                 _ => self.text_byte(),
@@ -224,7 +228,7 @@ impl Scanner<'_> {
         );
     }
 
-    pub(super) fn judge_regex(&mut self, start: usize, pattern: &str) {
+    pub(super) fn judge_regex(&mut self, start: usize, pattern: &str, ignores_case: bool) {
         let (most, count_most) = (self.limits.regex_chars_max, self.limits.regex_count_max);
         if self.preset.regex == RegexMode::Block {
             self.marks.error(IssueCode::ScanRegexBlocked, start, || {
@@ -248,7 +252,8 @@ impl Scanner<'_> {
             RegexMode::Exponential | RegexMode::Polynomial => true,
             RegexMode::Block | RegexMode::Allow => false,
         };
-        if is_analysed && redos::judge(pattern) == redos::Verdict::Exponential {
+        let judged = is_analysed.then(|| redos::judge(pattern, ignores_case));
+        if judged == Some(redos::Verdict::Exponential) {
             self.marks.error(IssueCode::ScanRedos, start, || {
                 String::from(
                     "this pattern can run practically forever; do not repeat a part that already repeats",
@@ -282,6 +287,7 @@ impl Scanner<'_> {
     /// comment as part of the comment, and the engine runs it.
     pub(super) fn carriage_return(&mut self) {
         let is_last = self.at + 1 == self.bytes.len();
+        // At the very end it ends no line that could hide something.
         if self.peek(1) != b'\n' && !is_last {
             self.line_end('\r');
         }

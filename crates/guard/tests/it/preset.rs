@@ -67,6 +67,13 @@ fn presets_for_javascript_at_large() {
         &["PRESCANNER_REDOS", "REGEX_REDOS_VULNERABLE"],
     );
     check(&Preset::permissive(), "/(a+)+/.test(x)", &[]);
+    // Flags count: large and small letters are one here.
+    check(
+        &Preset::strict(),
+        "/(a|A)+$/i.test(x)",
+        &["PRESCANNER_REDOS", "REGEX_REDOS_VULNERABLE"],
+    );
+    check(&Preset::strict(), "/(a|A)+$/g.test(x)", &[]);
     // Direction marks are for scripts that agents write.
     check(&Preset::standard(), "f('\u{200f}')", &[]);
 }

@@ -43,10 +43,13 @@ impl fmt::Debug for ReplyBody {
 impl ReplyBody {
     /// The next piece; nothing after the end, and nothing after a fault.
     pub async fn next(&mut self) -> Option<Result<Bytes, HttpFault>> {
+        // After the end or a fault the lease is gone, and with it the connection: nothing
+        // is read again.
         self.lease.as_ref()?;
         let end = self.end.min(Instant::now() + self.silence);
         let fault = match timeout_at(end, next_piece(&mut self.incoming)).await {
             Ok(None) => {
+                // Read to its end, so the connection is clean and may be used again.
                 if let Some(lease) = self.lease.take() {
                     lease.pool.give(lease.origin, lease.connection);
                 }
@@ -69,6 +72,7 @@ impl ReplyBody {
                 HttpFault::failed("timeout", what)
             }
         };
+        // Half a body is on the connection; the next request would read the rest of it.
         self.lease = None;
         Some(Err(fault))
     }

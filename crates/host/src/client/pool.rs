@@ -63,6 +63,7 @@ impl IdlePool {
         let fits = |unused: &Unused| unused.origin == *origin;
         let place = kept.connections.iter().rposition(fits)?;
         let unused = kept.connections.get_mut(place)?;
+        // Its time begins again: a connection in use is not an idle one.
         if let Some(shared) = unused.connection.share() {
             unused.since = now;
             return Some(shared);
@@ -86,6 +87,8 @@ impl IdlePool {
         });
         if !kept.is_swept {
             kept.is_swept = true;
+            // A weak reference, so that the sweep does not keep a client
+            // alive that is gone.
             tokio::spawn(sweep(Arc::downgrade(self), self.idle));
         }
     }

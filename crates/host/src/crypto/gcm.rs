@@ -57,6 +57,7 @@ where
     /// The text, if the tag is right.
     pub(super) fn open(&self, sealed: &[u8], aad: &[u8]) -> Option<Vec<u8>> {
         let (text, tag) = sealed.split_last_chunk::<BLOCK_BYTES>()?;
+        // Before anything is decrypted: text that was changed is never given out.
         let expected = self.tag(text, aad)?;
         // Every byte is looked at, so that the time tells nothing.
         let wrong = expected

@@ -156,7 +156,7 @@ impl Body for MeteredBody {
             }
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
-                // Attack: empty frames, sent for ever, must not count as progress.
+                // Attack: empty frames, sent without end, must not count as progress.
                 if bytes > 0 {
                     let end = Instant::now() + self.silence;
                     self.patience.as_mut().reset(end);

@@ -10,7 +10,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
@@ -18,6 +17,7 @@ use crate::egress::hop::{EgressGuard, strip};
 use crate::egress::limits;
 use crate::egress::meter::{Direction, EgressMeter, MeteredBody};
 use crate::egress::route::{RouteBody, RouteGuard, RouteReply, RouteRequest};
+use crate::egress::tunnel::move_bytes;
 use crate::fetch::HttpFault;
 use crate::fetch::connect::Stream;
 use crate::fetch::target::FetchTarget;
@@ -25,9 +25,6 @@ use crate::message::FaultKind;
 
 /// How a path begins that names a route.
 const ROUTES: &str = "/-/";
-
-/// Bytes moved at once in a tunnel.
-const TUNNEL_BYTES: usize = 64 << 10;
 
 /// What a connection holds while it lasts.
 #[derive(Clone, Debug)]
@@ -116,7 +113,7 @@ fn to_response(reply: RouteReply) -> Response<RouteBody> {
     response
 }
 
-/// What a child is told of a hop that came to nothing.
+/// What a child is told about a hop that failed.
 fn refusal(fault: &HttpFault) -> RouteReply {
     let (status, error) = match fault.kind {
         FaultKind::Security => (StatusCode::FORBIDDEN, "egress_refused"),
@@ -206,7 +203,7 @@ async fn tunnel(request: Request<Incoming>, hold: Hold) -> RouteReply {
     let silence = guard.settings.limits.silence;
     tokio::spawn(hold.until_end(async move {
         if let Ok(upgraded) = hyper::upgrade::on(request).await {
-            move_bytes(TokioIo::new(upgraded), stream, &meter, silence).await;
+            move_bytes(upgraded, stream, &meter, silence).await;
         }
     }));
     RouteReply {
@@ -225,42 +222,5 @@ fn connect_target(request: &Request<Incoming>) -> Result<FetchTarget, HttpFault>
             "invalid-url",
             "CONNECT takes a host and a port",
         )),
-    }
-}
-
-/// Until both sides have ended, one broke, or neither said anything for too long.
-async fn move_bytes(
-    child: impl AsyncRead + AsyncWrite,
-    server: Box<dyn Stream>,
-    meter: &EgressMeter,
-    silence: Duration,
-) {
-    let (from_child, to_child) = tokio::io::split(child);
-    let (from_server, to_server) = tokio::io::split(server);
-    let up = copy(from_child, to_server, meter, Direction::FromChild, silence);
-    let down = copy(from_server, to_child, meter, Direction::ToChild, silence);
-    // One way may be over long before the other, but a broken one ends both.
-    let _ = tokio::try_join!(up, down);
-}
-
-async fn copy(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    meter: &EgressMeter,
-    direction: Direction,
-    silence: Duration,
-) -> io::Result<()> {
-    let mut bytes = vec![0; TUNNEL_BYTES];
-    loop {
-        let count = timeout(silence, from.read(&mut bytes)).await;
-        let count = count.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        if count == 0 {
-            return to.shutdown().await;
-        }
-        meter.count(direction, count)?;
-        let piece = bytes.get(..count).unwrap_or_default();
-        timeout(silence, to.write_all(piece))
-            .await
-            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     }
 }

@@ -70,6 +70,8 @@ pub(crate) async fn dial(
     let share = limits.connect / u32::try_from(count).unwrap_or(1);
     let mut last = None;
     for address in addresses.iter().take(count) {
+        // Noted before the attempt: the record names the address even if
+        // the connection fails.
         *used = Some(*address);
         let place = SocketAddr::new(*address, target.port);
         let connecting = dialler.connector.connect(place);
@@ -100,6 +102,7 @@ async fn handshake(
 ) -> Result<Connection, HttpFault> {
     let host = &target.host;
     if !target.is_https() {
+        // No upgrade on a plain connection: HTTP/2 is used only where TLS agreed on it.
         return Connection::http1(stream, host, &dialler.limits).await;
     }
     // Boxed: what TLS and HTTP/2 need to remember while they greet is several
@@ -114,6 +117,7 @@ async fn start_tls(
 ) -> Result<Connection, HttpFault> {
     let host = &target.host;
     let stream = secure(dialler.tls, target, stream).await?;
+    // The list that we offer is ours; a server that chooses nothing gets HTTP/1.1.
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     if is_http2 {
         Connection::http2(stream, host, &dialler.limits).await
@@ -203,6 +207,8 @@ impl Connection {
             .await;
         let (sender, connection) = made.map_err(|error| broken(host, &error))?;
         // The one that waits for the reply learns what went wrong.
+        // Without a task of its own the connection would move only while a
+        // caller waits for it.
         let driver = tokio::spawn(async move { drop(connection.await) });
         Ok(Connection {
             sender: Sender::Http1(sender),
@@ -306,6 +312,8 @@ pub(crate) fn message(
         target.url.as_str().parse().map_err(|_| wrong())?
     } else {
         let host = HeaderValue::from_str(&target.authority()).map_err(|_| wrong())?;
+        // Set here and never taken from a script: rules were asked about this
+        // host and no other.
         headers.insert(header::HOST, host);
         target.path().parse().map_err(|_| wrong())?
     };

@@ -73,6 +73,7 @@ pub(crate) struct Sink {
 
 impl Write for Sink {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        // Nothing is taken in part: a body at its bound is refused, never cut.
         if self.is_over || piece.len() > self.bytes_max.saturating_sub(self.bytes.len()) {
             self.is_over = true;
             return Err(io::Error::other("over the bound"));
@@ -135,12 +136,14 @@ impl BodyDecoder {
     /// Takes the next piece.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Result<(), BodyRefusal> {
         self.wire_bytes = self.wire_bytes.saturating_add(piece.len());
+        // As sent, too: bytes that decode to nothing would otherwise be free.
         if self.wire_bytes > self.bytes_max {
             return Err(BodyRefusal::TooLarge);
         }
         if let Some(first) = piece.first() {
             self.coding.see(*first);
         }
+        // The bound grows with what has arrived, so a bomb is noticed at its first piece.
         let bytes_max = self.decoded_max();
         self.coding.sink().bytes_max = bytes_max;
         let written = match &mut self.coding {
@@ -183,6 +186,8 @@ impl BodyDecoder {
     }
 
     fn judge(&mut self, written: io::Result<()>) -> Result<(), BodyRefusal> {
+        // Which bound was lower decides the message; both are the same
+        // refusal to the script.
         let by_ratio = self.decoded_max() < self.bytes_max;
         match (written, self.coding.sink().is_over) {
             (Ok(()), false) => Ok(()),
@@ -219,6 +224,8 @@ impl Coding {
 fn write_until_done(decoder: &mut impl Write, mut piece: &[u8]) -> io::Result<()> {
     while !piece.is_empty() {
         match decoder.write(piece)? {
+            // Bytes behind the end of a stream are common (padding), and harmless if they
+            // are never decoded.
             0 => return Ok(()),
             count => piece = piece.get(count..).unwrap_or_default(),
         }

@@ -48,6 +48,7 @@ pub(crate) async fn send(
     let connecting = connect(dialler, target, addresses, &mut event.address);
     let connecting = deadline.wait(limits.connect, "connecting to", host, connecting);
     let mut connection = connecting.await??;
+    // Cloned, because a redirect may need both again.
     let (headers, body) = (request.headers.clone(), request.body.clone());
     let message = message(target, &request.method, headers, body, connection.version())?;
     event.sent_bytes = u64::try_from(request.body.len()).unwrap_or(u64::MAX);
@@ -90,6 +91,8 @@ impl Reply {
                 None => break,
                 Some(piece) => piece.map_err(|error| broken(host, &error))?,
             };
+            // Noted before the verdict, so that the record has the bytes of
+            // a refused body too.
             let pushed = decoder.push(&piece);
             event.bytes = u64::try_from(decoder.wire_bytes()).unwrap_or(u64::MAX);
             pushed.map_err(refused)?;

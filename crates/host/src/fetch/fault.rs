@@ -1,4 +1,4 @@
-//! Why a request over HTTP came to nothing: the same words for tool code, which
+//! Why a request over HTTP failed: the same words for tool code, which
 //! gets a [`PowerFault`], and for our own clients.
 
 use std::fmt;

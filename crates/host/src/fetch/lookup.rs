@@ -32,6 +32,8 @@ pub(crate) async fn look_up(
     deadline: Deadline,
 ) -> Result<Vec<IpAddr>, HttpFault> {
     let name = match &target.host {
+        // A literal was judged by the rule already; there is no name that could mean
+        // something else.
         Host::Ipv4(address) => return Ok(vec![IpAddr::V4(*address)]),
         Host::Ipv6(address) => return Ok(vec![IpAddr::V6(*address)]),
         Host::Domain(name) => name,
@@ -57,6 +59,7 @@ pub(crate) async fn look_up(
             ));
         }
     };
+    // Refused and not cut: the address that is left out may be the one that counts.
     if addresses.len() > names.address_count_max {
         let rule = format!("host has more addresses than can be checked: {name}");
         return Err(HttpFault::denied("dns-resolution-failed", rule));

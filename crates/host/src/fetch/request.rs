@@ -75,6 +75,8 @@ impl<'a> FetchArguments<'a> {
                 format!("(a method of {} bytes)", method.len())
             }
             Some(Value::String(method)) => method.to_uppercase(),
+            // Anything else is refused later; the record has what would have
+            // been sent by default.
             Some(_) | None => "GET".to_owned(),
         }
     }
@@ -161,6 +163,7 @@ fn headers(raw: Option<&Value>, limits: &FetchLimits) -> Result<HeaderMap, HttpF
                 let what = format!("the value of header `{raw_name}` holds a line break, a control character or one beyond Latin-1");
                 HttpFault::invalid("invalid-header", what)
             })?;
+        // After the checks, so that a wrong header is named even if it would be dropped.
         if DROPPED.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
             continue;
         }
@@ -224,9 +227,14 @@ impl FetchRequest {
         // dropped stays dropped, even if the chain comes home.
         if self.target.origin() != to.origin() {
             // A server that copies the query into its redirect means no harm, and the
-            // same host with TLS is where the secret was meant to go.
-            let is_upgrade = to.host == self.target.host && to.is_https();
+            // same host with TLS is where the secret was meant to go. Another port is not:
+            // another server may listen there.
+            let is_upgrade = to.host == self.target.host
+                && !self.target.is_https()
+                && to.is_https()
+                && to.url.port().is_none();
             let url_shows = !is_upgrade && secrets.shows(to.url.as_str().as_bytes());
+            // Also the body: a 307 or 308 sends it again.
             if url_shows || secrets.shows(&self.body) {
                 let rule = format!("redirect would carry a secret to {}", to.host);
                 return Err(HttpFault::denied("redirect-with-secret", rule));
@@ -243,6 +251,7 @@ impl FetchRequest {
     }
 }
 
+// By name for what servers call credentials, and by value for keys in headers of their own.
 fn is_credential(name: &HeaderName, value: &HeaderValue, secrets: &Masker) -> bool {
     if matches!(
         *name,
@@ -262,5 +271,73 @@ pub(crate) fn shown(value: &HeaderValue) -> String {
             .iter()
             .map(|byte| char::from(*byte))
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_in_the_url_follows_to_the_same_host_with_tls_alone() {
+        let secrets = Masker::new(["s3cret-value"]).unwrap();
+        for (from, to, goes) in [
+            (
+                "http://a.example/",
+                "https://a.example/?k=s3cret-value",
+                true,
+            ),
+            (
+                "http://a.example:8080/",
+                "https://a.example/?k=s3cret-value",
+                true,
+            ),
+            (
+                "https://a.example/",
+                "https://a.example/?k=s3cret-value",
+                true,
+            ),
+            (
+                "https://a.example/",
+                "https://a.example:8443/?k=other",
+                true,
+            ),
+            // Attack: another server of the same host.
+            (
+                "https://a.example/",
+                "https://a.example:8443/?k=s3cret-value",
+                false,
+            ),
+            (
+                "https://a.example:8443/",
+                "https://a.example/?k=s3cret-value",
+                false,
+            ),
+            (
+                "http://a.example/",
+                "https://a.example:8443/?k=s3cret-value",
+                false,
+            ),
+            (
+                "http://a.example/",
+                "https://b.example/?k=s3cret-value",
+                false,
+            ),
+            (
+                "https://a.example/",
+                "http://a.example/?k=s3cret-value",
+                false,
+            ),
+        ] {
+            let request = FetchRequest {
+                target: FetchTarget::parse(from, None).unwrap(),
+                method: Method::GET,
+                headers: HeaderMap::new(),
+                body: Bytes::new(),
+            };
+            let to_target = FetchTarget::parse(to, None).unwrap();
+            let next = request.redirected(StatusCode::FOUND, to_target, &secrets);
+            assert_eq!(next.is_ok(), goes, "{from} {to}");
+        }
     }
 }

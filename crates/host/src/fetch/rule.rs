@@ -104,6 +104,8 @@ impl Admission {
             return Ok(());
         }
         let mut rule = format!("host resolves to a {reserved} address: {name} is {address}");
+        // Only told where listing it would help; a name for loopback or
+        // metadata is not offered.
         if self == Admission::Chosen && named_may_reach(of_host(&Host::Domain(name)), reserved) {
             rule.push_str("; the operator lists such names in `network.private_hosts`");
         }
@@ -140,15 +142,21 @@ fn admit_listed(
     target: &FetchTarget,
 ) -> Result<Admission, HttpFault> {
     let fits = |pattern: &&HostPattern| pattern.matches(&target.host, target.port);
+    // The operator's list alone. A document that lists a host cannot say
+    // that it leads inside.
     let is_private = private_hosts.iter().any(|pattern| fits(&pattern));
     let mut is_covered = false;
     for pattern in patterns.iter().filter(fits) {
         match (pattern.shape(), &target.host) {
+            // An address in the list was written out by its author and
+            // agreed to by its owner.
             (Shape::Exact(_), Host::Ipv4(_) | Host::Ipv6(_)) => return Ok(Admission::Anywhere),
             (Shape::Exact(_) | Shape::Below(_), Host::Domain(_)) if is_private => {
                 return Ok(Admission::Private(of_host(&target.host)));
             }
             (Shape::Exact(_), Host::Domain(_)) => return Ok(Admission::Chosen),
+            // A pattern with a wildcard chooses no single host, so the strict rule applies
+            // to what it covers.
             (Shape::Below(_) | Shape::Any, _) => is_covered = true,
         }
     }

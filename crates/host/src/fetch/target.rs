@@ -24,10 +24,13 @@ impl FetchTarget {
             ParseError::EmptyHost => missing(),
             error => HttpFault::invalid("invalid-url", format!("this is not a URL: {error}")),
         })?;
+        // Attack: `file:`, `data:` and others would read what no host rule has seen.
         if !matches!(url.scheme(), "http" | "https") {
             let rule = format!("only http and https, not `{}`", url.scheme());
             return Err(HttpFault::denied("unsupported-scheme", rule));
         }
+        // Never sent to servers, and a place where a script could hide a
+        // difference between two URLs.
         url.set_fragment(None);
         // Attack: userinfo. `http://good.example@evil.example/` fools readers and
         // logs, and puts a password where nothing masks it.

@@ -101,6 +101,8 @@ fn bounded(path: &Path) -> Result<Vec<u8>, TlsError> {
     };
     let mut pem = Vec::new();
     let file = File::open(path).map_err(failed)?;
+    // One more than the bound, so that a file that is too long is told from
+    // one that just fits.
     let read = file.take(CA_FILE_BYTES_MAX + 1).read_to_end(&mut pem);
     let count = read.map_err(failed)?;
     match u64::try_from(count) {
@@ -114,6 +116,7 @@ impl Tls {
     /// roots is no error: every certificate will be refused, with reason `tls`.
     pub fn system(extra_pem: Option<&[u8]>) -> Result<Tls, TlsError> {
         let mut roots = RootCertStore::empty();
+        // A root that cannot be read is left out: one odd certificate must not end all TLS.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         Tls::from_roots(roots, extra_pem)
     }
@@ -170,6 +173,8 @@ impl Tls {
             for certificate in CertificateDer::pem_slice_iter(pem) {
                 let certificate = certificate.map_err(TlsError::Pem)?;
                 let added = roots.add(certificate);
+                // Here it is an error: the operator named this file and
+                // expects it to count.
                 added.map_err(|error| TlsError::Authority(Some(error)))?;
             }
             if roots.len() == before {

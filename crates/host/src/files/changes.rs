@@ -19,10 +19,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::files::limit;
+use crate::files::open::{self, OpenError};
 use crate::files::protect::ProtectedHome;
 use crate::files::refusal::PathRefusal;
 use crate::files::replace::{Parents, ReplaceTarget};
-use crate::files::repository::RepositoryPrograms;
+use crate::files::repository::{RepositoryPrograms, is_bare};
 use crate::files::root::Roots;
 use crate::files::untouchable::{GIT_DATA, untouchable};
 
@@ -166,6 +167,7 @@ pub fn collect(
         entries: 0,
     };
     collector.enter(Path::new(""), 0)?;
+    // After the walk, because only then it is known which names a folder has in the end.
     collector.leave_out_repositories();
     Ok(collector.found)
 }
@@ -195,6 +197,7 @@ impl Collector<'_> {
             self.count(1)?;
             names.insert(entry.file_name());
         }
+        // A copy is the whole folder, so what is missing in it was deleted.
         if self.layer == ChangeLayer::Copy || is_opaque(&folder) {
             self.delete_hidden(below, &names)?;
         }
@@ -205,10 +208,13 @@ impl Collector<'_> {
     }
 
     fn look(&mut self, path: &Path, name: &OsStr, depth: usize) -> Result<(), ChangesFault> {
+        // Such a name could not be shown to a person, and what cannot be
+        // shown is not agreed to.
         if name.to_str().is_none() || path.to_string_lossy().chars().any(char::is_control) {
             self.leave_out(path, "its name is not plain text");
             return Ok(());
         }
+        // Before the entry is looked at: nothing of a protected folder is even read.
         if let Some(why) = self.protection.find_reason(path) {
             self.leave_out(path, why);
             return Ok(());
@@ -216,12 +222,14 @@ impl Collector<'_> {
         let about = fs::symlink_metadata(self.upper.join(path)).map_err(fault(path))?;
         let kind = about.file_type();
         let lower = fs::symlink_metadata(self.lower.join(path)).ok();
+        // How an overlay writes that a name is gone.
         if kind.is_char_device() && about.rdev() == 0 {
             return self.delete(path, depth);
         }
         if kind.is_symlink() {
             // A link of a copy that is the same as before is no change.
             let target = |folder: &Path| fs::read_link(folder.join(path)).ok();
+            // Attack: a copied link would lead a later write out of the folder.
             if target(self.upper) != target(self.lower) {
                 self.leave_out(path, "links are not copied");
             }
@@ -251,6 +259,7 @@ impl Collector<'_> {
         about: &fs::Metadata,
         lower: Option<&fs::Metadata>,
     ) -> Result<(), ChangesFault> {
+        // By the claimed length, before it is read: a sparse file costs nothing to make.
         self.bytes = self.bytes.saturating_add(about.len());
         if self.bytes > limit::CHANGES_BYTES_MAX {
             let most = limit::CHANGES_BYTES_MAX >> 20;
@@ -333,17 +342,9 @@ impl Collector<'_> {
         if *self.protection.rule != ChangeRule::Program {
             return;
         }
-        let has = |folder: &Path, name: &str| {
-            let path = folder.join(name);
-            fs::symlink_metadata(self.upper.join(&path)).is_ok()
-                || fs::symlink_metadata(self.lower.join(&path)).is_ok()
-        };
-        let is_bare =
-            |folder: &Path| has(folder, "HEAD") && has(folder, "objects") && has(folder, "refs");
         let mut left_out = BTreeSet::new();
         for change in &self.found.changes {
-            let path = Path::new(&change.path);
-            if path.ancestors().skip(1).any(is_bare) || is_bare(path) {
+            if in_bare_repository(self.lower, self.upper, Path::new(&change.path)) {
                 left_out.insert(change.path.clone());
             }
         }
@@ -391,6 +392,19 @@ impl Collector<'_> {
     }
 }
 
+/// Whether a change lies in a bare repository, or is one, once both layers are one folder.
+fn in_bare_repository(lower: &Path, upper: &Path, path: &Path) -> bool {
+    let is = |folder: &Path| {
+        is_bare(|name| {
+            let path = folder.join(name);
+            fs::symlink_metadata(upper.join(&path)).is_ok()
+                || fs::symlink_metadata(lower.join(&path)).is_ok()
+        })
+    };
+    // The folder itself as well, because a change may create it.
+    path.ancestors().any(is)
+}
+
 /// Which paths of a folder count, for who made the changes.
 struct Protection<'a> {
     lower: &'a Path,
@@ -404,7 +418,7 @@ impl<'a> Protection<'a> {
         Protection {
             lower,
             rule,
-            programs: RepositoryPrograms::default(),
+            programs: RepositoryPrograms::of_tree(lower, None),
         }
     }
 
@@ -414,6 +428,7 @@ impl<'a> Protection<'a> {
         if by_name.is_some() || self.is_own_data(path) {
             return by_name;
         }
+        // By its absolute path, because a repository around the folder may name it too.
         self.programs.find(&self.lower.join(path))
     }
 
@@ -481,6 +496,7 @@ fn is_git_data(path: &Path) -> bool {
         "branches" | "description" | "info" => second.is_none(),
         "HEAD" | "index" | "packed-refs" | "ORIG_HEAD" | "FETCH_HEAD" | "COMMIT_EDITMSG"
         | "shallow" => second.is_none(),
+        // Closed: a name that a later git adds is not data until a person decides.
         _ => false,
     }
 }
@@ -502,8 +518,14 @@ pub fn apply(
     })?;
     let lower = PathBuf::from(roots.workspace_path());
     let mut protection = Protection::new(&lower, rule);
+    // All are checked before the first is applied: a folder that is half changed is worse
+    // than a refusal.
     for change in changes {
-        if let Some(what) = protection.find_reason(Path::new(&change.path)) {
+        let path = Path::new(&change.path);
+        // Attack: two lists, each of which lacks what the other adds.
+        let is_data = *rule == ChangeRule::Program && in_bare_repository(&lower, upper, path);
+        let what = protection.find_reason(path);
+        if let Some(what) = what.or(is_data.then_some(GIT_DATA)) {
             return Err(ChangesFault::Refused {
                 path: change.path.clone(),
                 why: format!("no tool changes {what}"),
@@ -525,6 +547,7 @@ fn check(lower: &Path, upper: &Path, change: &FileChange) -> Result<(), ChangesF
     };
     let about = fs::symlink_metadata(&place).ok();
     let is_as_listed = match (change.kind, &change.base) {
+        // Another process may have made it meanwhile; then there is nothing left to do.
         (ChangeKind::FolderCreated, _) => about.is_none_or(|about| about.is_dir()),
         (ChangeKind::FolderDeleted, _) => about.is_none_or(|about| about.is_dir()),
         (_, None) => about.is_none(),
@@ -537,6 +560,7 @@ fn check(lower: &Path, upper: &Path, change: &FileChange) -> Result<(), ChangesF
         return Err(stale());
     }
     if let Some(listed) = &change.digest {
+        // The layer may have been changed since a person saw the patch.
         let found = digest_of(&upper.join(&change.path)).map_err(fault(Path::new(&change.path)))?;
         if found != *listed {
             return Err(ChangesFault::Altered {
@@ -567,6 +591,8 @@ fn apply_one(roots: &Roots, upper: &Path, change: &FileChange) -> Result<(), Cha
             let Some(target) = target else {
                 return Err(io_fault(io::ErrorKind::NotFound.into()));
             };
+            // Checked once more while it is copied: between the check and here the layer
+            // could change.
             let copied = target.replace(|file| copy(upper, change, file));
             copied.map(|_| ()).map_err(refused)?;
             set_executable(&target, change.executable).map_err(io_fault)
@@ -583,6 +609,8 @@ fn apply_one(roots: &Roots, upper: &Path, change: &FileChange) -> Result<(), Cha
             let removed = target.map(|target| target.folder().remove_dir(target.name()));
             match removed {
                 // Something new lies in it.
+                // A file that a person put there in the meantime stays, and
+                // so does its folder.
                 Some(Err(error)) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
                 Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 Some(removed) => removed.map_err(io_fault),
@@ -619,9 +647,17 @@ fn copy(
 }
 
 fn set_executable(target: &ReplaceTarget<'_>, executable: bool) -> io::Result<()> {
-    let file = target.folder().open(target.name())?;
-    let mode = file.metadata()?.permissions().mode();
+    // Attack: the name may be another's link by now.
+    let opened = open::regular_entry(target.folder(), target.name().as_ref());
+    let (file, about) = opened.map_err(|error| match error {
+        OpenError::Io(error) => error,
+        OpenError::Folder | OpenError::NotRegular => {
+            io::Error::other("it is not a regular file any more")
+        }
+    })?;
+    let mode = about.permissions().mode();
     let wanted = match executable {
+        // Execution for those who may read it, never more than that.
         true => mode | 0o100 | ((mode & 0o044) >> 2),
         false => mode & !0o111,
     };
@@ -657,6 +693,7 @@ fn digest_of(path: &Path) -> io::Result<String> {
 
 fn open_plain(path: &Path) -> io::Result<fs::File> {
     use std::os::unix::fs::OpenOptionsExt as _;
+    // Attack: a pipe in the layer would hold the reader, a link would lead it elsewhere.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let file = fs::OpenOptions::new()

@@ -98,6 +98,8 @@ impl Copy {
                     let what = format!("{} folders below each other", limit::STAND_IN_DEPTH_MAX);
                     return Err(self.too_large(what));
                 }
+                // By handle and without following: the folder may have become a link since
+                // it was listed.
                 let Some(inside) = self.readable(source.open_dir_nofollow(&name))? else {
                     continue;
                 };
@@ -131,6 +133,7 @@ impl Copy {
         options.write(true).create_new(true).mode(0o600);
         let to = self.tried(target.open_with(name, &options))?;
         let left = limit::STAND_IN_BYTES_MAX.saturating_sub(self.bytes);
+        // One more than is left, so that a file that grows while it is read is noticed.
         let mut from = io::Read::take(from.into_std(), left.saturating_add(1));
         let copied = self.tried(io::copy(&mut from, &mut to.into_std()))?;
         self.bytes = self.bytes.saturating_add(copied);

@@ -64,6 +64,9 @@ model::limits! {
     /// Bytes of one file of a repository's settings. What is longer is not read, and
     /// everything in the repository is protected.
     REPOSITORY_CONFIG_BYTES_MAX: u64 = 256 * 1024;
+    /// Files and folders among which repositories are searched for before changes are copied. In
+    /// a larger folder nothing is copied.
+    REPOSITORY_SEARCH_ENTRIES_MAX: usize = 2_000_000;
     /// Files of one repository's settings, included ones too.
     REPOSITORY_CONFIG_FILES_MAX: usize = 16;
     /// Words of one command in a repository's settings that are taken for paths.

@@ -61,6 +61,8 @@ impl Expression {
             .nest_limit(limit::PATTERN_DEPTH_MAX)
             .build()
             .map_err(|error| PatternError(sentence(&error)))?;
+        // Parsed once more, because the compiled expression does not tell how
+        // many places it has.
         let mut parser = ParserBuilder::new()
             .nest_limit(limit::PATTERN_DEPTH_MAX)
             .build();
@@ -88,6 +90,8 @@ fn place_count(pattern: &Hir) -> usize {
         HirKind::Empty | HirKind::Look(_) | HirKind::Class(_) => 1,
         HirKind::Literal(literal) => literal.0.len(),
         HirKind::Repetition(repetition) => {
+            // Without an upper bound it counts as one more than its minimum: repeating
+            // keeps no more places in mind.
             let times = repetition.max.unwrap_or(repetition.min.saturating_add(1));
             let times = usize::try_from(times).unwrap_or(usize::MAX);
             place_count(&repetition.sub).saturating_mul(times.max(1))

@@ -51,6 +51,7 @@ impl ProtectedHome {
     /// is not there yet may.
     pub fn allows(&self, raw_path: &Path) -> Result<(), FilesError> {
         let path = self.absolute(raw_path)?;
+        // It will be made below a place of our own, so it cannot be the home.
         if !raw_path.is_absolute() && !path.exists() {
             return Ok(());
         }
@@ -81,6 +82,7 @@ impl ProtectedHome {
                 "it was changed while it was opened",
             )));
         }
+        // The home's ancestors too: a folder that holds the home shows all of it.
         for (index, above) in home.ancestors().enumerate() {
             if own == identity(above).map_err(unseen)? {
                 return Err(refused(if index == 0 { "is" } else { "holds" }));
@@ -91,6 +93,8 @@ impl ProtectedHome {
         let home = identity(&home).map_err(unseen)?;
         for above in folder.ancestors() {
             let above = identity(above).map_err(unseen)?;
+            // Before the workspaces: a setting must not open a folder that is
+            // the program's own.
             if kept.contains(&above) || above == home {
                 return Err(refused("lies in"));
             }

@@ -45,6 +45,7 @@ pub(crate) struct Quota {
 impl Quota {
     /// Makes room for a new file of so many bytes, or refuses.
     pub(crate) fn admit(&self, path: &Path, root: &Dir, bytes: u64) -> Result<(), PathRefusal> {
+        // One lock for each workspace, so that counting a large one holds up no other.
         let known = known(path);
         let mut known = lock(&known);
         let fresh = known.filter(|used| used.looked.elapsed() < LOOK_AGAIN);
@@ -58,6 +59,8 @@ impl Quota {
                 entries: used.held.entries.saturating_add(1),
             };
             if after.bytes <= self.bytes_max && after.entries <= self.entries_max {
+                // Reserved before it is written: two calls together must not
+                // go over the bound.
                 used.held = after;
                 *known = Some(used);
                 return Ok(());

@@ -46,6 +46,7 @@ pub(crate) fn list(files: &Files, arguments: FileArguments<'_>) -> Result<Done, 
     let mut names = Vec::new();
     for entry in entries {
         files.in_time()?;
+        // Bounded while it is listed: a folder with millions of names is never held.
         names.push(entry.map_err(|error| refusal(&error))?.file_name());
         if names.len() > limit::LIST_ENTRIES_MAX {
             let message = format!("more than {} entries", limit::LIST_ENTRIES_MAX);
@@ -64,6 +65,7 @@ pub(crate) fn list(files: &Files, arguments: FileArguments<'_>) -> Result<Done, 
 pub(crate) fn exists(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let place = match files.roots.readable(arguments.raw_path(0)?) {
         Ok(place) => place,
+        // A script may ask about any path. Whether something is outside is not told.
         Err(refusal) if refusal.reason == "path-escapes-base" => return Ok(Done::plain(false)),
         Err(refusal) => return Err(refusal),
     };
@@ -196,6 +198,7 @@ pub(crate) fn sort(files: &Files, arguments: FileArguments<'_>) -> Result<Done, 
     if options.flag("numeric") {
         let mut numbered: Vec<_> = kept.iter().map(|line| (number(line), *line)).collect();
         numbered.sort_by(|one, other| match (one.0, other.0) {
+            // Total, so that sorting is the same on every machine.
             (Some(one), Some(other)) => turned(one.total_cmp(&other)),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,

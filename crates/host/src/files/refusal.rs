@@ -27,6 +27,12 @@ impl PathRefusal {
         PathRefusal::new(FaultKind::Security, reason, message)
     }
 
+    /// It is what no tool changes.
+    pub(crate) fn protected(what: &str, path: &str) -> PathRefusal {
+        let message = format!("no tool changes {what}: {}", shown(path));
+        PathRefusal::security("path-protected", message)
+    }
+
     /// The arguments make no sense.
     pub(crate) fn invalid(reason: &'static str, message: impl Into<String>) -> PathRefusal {
         PathRefusal::new(FaultKind::InvalidInput, reason, message)

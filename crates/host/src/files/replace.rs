@@ -13,7 +13,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::fs::{
-    Dir, File, Metadata, MetadataExt as _, OpenOptions, Permissions, PermissionsExt as _,
+    Dir, File, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _, Permissions,
+    PermissionsExt as _,
 };
 
 use model::sync::lock;
@@ -37,6 +38,7 @@ pub(crate) fn hold(paths: &[&Path]) -> Vec<MutexGuard<'static, ()>> {
         usize::try_from(hasher.finish() % 64).unwrap_or(0)
     };
     let mut indices: Vec<usize> = paths.iter().map(index).collect();
+    // Sorted, so that two calls with the same two paths take them in one order.
     indices.sort_unstable();
     indices.dedup();
     let locks = indices.iter().filter_map(|index| LOCKS.get(*index));
@@ -79,6 +81,8 @@ impl<'a> ReplaceTarget<'a> {
         };
         let folder = match opened {
             Ok(folder) => folder,
+            // Without its folder the file is missing too, which is an
+            // answer and not a fault.
             Err(error) if error.kind() == io::ErrorKind::NotFound && parents == Parents::Expect => {
                 return Ok(None);
             }
@@ -118,8 +122,8 @@ impl<'a> ReplaceTarget<'a> {
         fill: impl FnOnce(&mut File) -> Result<u64, PathRefusal>,
     ) -> Result<u64, PathRefusal> {
         self.expect_file()?;
-        let (mut file, temporary) =
-            Temporary::create(&self.folder).map_err(|error| self.refusal(&error))?;
+        let (mut file, temporary) = Temporary::create(&self.folder, self.first_mode())
+            .map_err(|error| self.refusal(&error))?;
         let bytes = fill(&mut file)?;
         self.finish(&file, temporary)
             .map_err(|error| self.refusal(&error))?;
@@ -129,6 +133,7 @@ impl<'a> ReplaceTarget<'a> {
     /// Renames what is here to there.
     pub(crate) fn rename(&self, to: &ReplaceTarget<'_>) -> Result<(), PathRefusal> {
         let renamed = self.folder.rename(self.name, &to.folder, to.name);
+        // Where it went first: after a power cut it has two names rather than none.
         let flushed = renamed.and_then(|()| flush(&to.folder));
         let flushed = flushed.and_then(|()| flush(&self.folder));
         flushed.map_err(|error| to.refusal(&error))
@@ -160,11 +165,23 @@ impl<'a> ReplaceTarget<'a> {
         PathRefusal::io(PathPurpose::Write, self.display, error)
     }
 
+    /// What may be done with the file while it is written. One that replaces another is its
+    /// owner's alone until it has the other's mode, which may be narrower than the usual one.
+    fn first_mode(&self) -> u32 {
+        match &self.existing {
+            Some(_) => 0o600,
+            None => 0o666,
+        }
+    }
+
     fn finish(&self, file: &File, temporary: Temporary<'_>) -> io::Result<()> {
         if let Some(existing) = &self.existing {
             let mode = existing.mode() & MODE_MASK;
+            // On the open file, not by name, so that no other file gets the mode.
             file.set_permissions(Permissions::from_mode(mode))?;
         }
+        // Content before name: otherwise a power cut could leave an empty file
+        // under the old name.
         file.sync_all()?;
         temporary.rename(self.name)?;
         flush(&self.folder)
@@ -178,13 +195,15 @@ struct Temporary<'a> {
 }
 
 impl<'a> Temporary<'a> {
-    fn create(folder: &'a Dir) -> io::Result<(File, Temporary<'a>)> {
+    fn create(folder: &'a Dir, mode: u32) -> io::Result<(File, Temporary<'a>)> {
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
+        options.write(true).create_new(true).mode(mode);
+        // Attack: a link planted under the temporary name would be written through.
         options.follow(FollowSymlinks::No);
         let mut tries = 0;
         loop {
-            // Not to be guessed: each state is made from fresh random keys.
+            // Of random keys, so that two calls hardly meet. It may be guessed: `create_new`
+            // opens nothing that is there, and no link.
             let name = format!(".ringfence-{:016x}.tmp", RandomState::new().hash_one(0));
             match folder.open_with(&name, &options) {
                 Ok(file) => {
@@ -224,12 +243,14 @@ impl Drop for Temporary<'_> {
 /// Opens a folder below a root, making what is missing.
 fn folder(root: &Dir, path: &Path, parents: Parents) -> io::Result<Dir> {
     match root.open_dir(path) {
+        // The usual case, in one step; `open_dir` beneath the handle cannot lead out.
         Err(error) if error.kind() == io::ErrorKind::NotFound && parents == Parents::Make => {}
         opened => return opened,
     }
     let names: Vec<_> = path.components().collect();
     let mut missing: Vec<&Component<'_>> = Vec::new();
     let mut here = root.try_clone()?;
+    // From the longest path down, because most folders are there already.
     for count in (1..=names.len()).rev() {
         let above: PathBuf = names.iter().take(count).collect();
         match root.open_dir(&above) {
@@ -246,6 +267,7 @@ fn folder(root: &Dir, path: &Path, parents: Parents) -> io::Result<Dir> {
     for name in missing.iter().rev() {
         let name = name.as_os_str();
         match here.create_dir(name) {
+            // Each new name is on the disk before something is put into it.
             Ok(()) => flush(&here)?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
@@ -284,4 +306,41 @@ fn folder_without_links(root: &Dir, path: &Path, parents: Parents) -> io::Result
 /// for it was opened as a place only.
 fn flush(folder: &Dir) -> io::Result<()> {
     folder.open(".")?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::root::Roots;
+
+    /// Attack: another user reads the new content of a private file while it is written.
+    #[test]
+    fn a_file_is_no_wider_while_it_is_written_than_the_one_it_replaces() {
+        let folder = std::env::temp_dir().join(format!("ringfence-replace-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mode = |name: &str, mode: u32| {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::write(folder.join(name), "old").unwrap();
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(folder.join(name), permissions).unwrap();
+        };
+        mode("private", 0o600);
+        mode("shared", 0o664);
+        let roots = Roots::base(&folder.to_string_lossy(), None).unwrap();
+        for (name, last) in [("private", 0o600), ("shared", 0o664)] {
+            let place = roots.writable(name).unwrap();
+            let target = ReplaceTarget::open(&place, Parents::Expect)
+                .unwrap()
+                .unwrap();
+            let replaced = target.replace(|file| {
+                let first = file.metadata().unwrap().mode() & MODE_MASK;
+                assert_eq!(first & 0o077, 0, "{name}: {first:o}");
+                Ok(0)
+            });
+            replaced.unwrap();
+            let about = target.folder().symlink_metadata(name).unwrap();
+            assert_eq!(about.mode() & MODE_MASK, last, "{name}");
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -10,6 +10,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::time::Instant;
 
 use crate::files::limit;
 use crate::files::untouchable::folded;
@@ -20,6 +21,7 @@ mod setting;
 const HOOKS: &str = "hooks of a repository";
 const PROGRAM: &str = "a program that the settings of a repository name";
 const INCLUDED: &str = "settings of git";
+const UNSEARCHED: &str = "files of a folder that is too large to find its repositories";
 const UNREADABLE: &str = "files of a repository whose settings cannot be read";
 
 /// The hooks that git runs.
@@ -54,10 +56,41 @@ const HOOK_NAMES: [&str; 28] = [
     "update",
 ];
 
+/// Whether a folder with these names is a repository without a working tree, or a linked one,
+/// as git takes it: a folder with ordinary names, whose settings git obeys.
+pub(crate) fn is_bare(has: impl Fn(&str) -> bool) -> bool {
+    has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
+}
+
+/// Whether something at `path`, below `root`, would lie in a repository without a working
+/// tree, or make a folder one. What is there already counts, and so do the folders of the
+/// path itself.
+pub(crate) fn makes_bare(root: &Path, path: &Path) -> bool {
+    let mut below = PathBuf::new();
+    let mut parts = path.components().peekable();
+    while let Some(part) = parts.peek() {
+        let next = folded(&part.as_os_str().to_string_lossy());
+        let has = |name: &str| {
+            next == name.to_lowercase()
+                || fs::symlink_metadata(root.join(&below).join(name)).is_ok()
+        };
+        if is_bare(has) {
+            return true;
+        }
+        below.extend(parts.next());
+    }
+    // The path itself may be such a folder.
+    is_bare(|name| fs::symlink_metadata(root.join(&below).join(name)).is_ok())
+}
+
 /// What the settings of repositories name, read once for each folder.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RepositoryPrograms {
     folders: BTreeMap<PathBuf, FolderPrograms>,
+    /// Repositories that were searched for: what they name counts wherever it lies.
+    below: Vec<PathBuf>,
+    /// A folder that could not be searched to its end: everything in it is protected.
+    unsearched: Option<PathBuf>,
 }
 
 /// What the repository of one folder names.
@@ -82,10 +115,40 @@ struct NamedPath {
 }
 
 impl RepositoryPrograms {
+    /// Of every repository in a folder. Attack: `core.hooksPath = ../../tools` of a nested
+    /// one, which no folder above `tools` tells of. A search that does not end in time
+    /// protects everything.
+    pub(crate) fn of_tree(root: &Path, deadline: Option<Instant>) -> RepositoryPrograms {
+        let mut programs = RepositoryPrograms::default();
+        match repositories(root, deadline) {
+            Some(found) => {
+                for folder in &found {
+                    let read = FolderPrograms::read(folder);
+                    programs.folders.insert(folder.clone(), read);
+                }
+                programs.below = found;
+            }
+            None => programs.unsearched = Some(root.to_owned()),
+        }
+        programs
+    }
+
     /// What an absolute path is to a repository around it, if its settings name it. The path
     /// has no `.` or `..`.
     pub(crate) fn find(&mut self, path: &Path) -> Option<&'static str> {
         let parts = parts_of(path);
+        if self.unsearched.iter().any(|root| path.starts_with(root)) {
+            return Some(UNSEARCHED);
+        }
+        let named_below = self.below.iter().find_map(|folder| {
+            let known = self.folders.get(folder)?;
+            known.find(&parts)
+        });
+        if named_below.is_some() {
+            return named_below;
+        }
+        // Every folder above, because a repository around the folder decides
+        // what git runs in it.
         path.ancestors().skip(1).find_map(|folder| {
             let known = match self.folders.get(folder) {
                 Some(known) => known,
@@ -95,12 +158,9 @@ impl RepositoryPrograms {
                 }
             };
             match known {
-                FolderPrograms::None => None,
+                // Invariant 8: settings that cannot be read protect everything.
                 FolderPrograms::Unreadable => Some(UNREADABLE),
-                FolderPrograms::Named(names) => {
-                    let mut names = names.iter();
-                    names.find(|name| name.is(&parts)).map(|name| name.what)
-                }
+                FolderPrograms::None | FolderPrograms::Named(_) => known.find(&parts),
             }
         })
     }
@@ -116,6 +176,17 @@ impl NamedPath {
 }
 
 impl FolderPrograms {
+    /// What a path is by the names of this repository.
+    fn find(&self, parts: &[String]) -> Option<&'static str> {
+        match self {
+            FolderPrograms::None | FolderPrograms::Unreadable => None,
+            FolderPrograms::Named(names) => {
+                let mut names = names.iter();
+                names.find(|name| name.is(parts)).map(|name| name.what)
+            }
+        }
+    }
+
     fn read(folder: &Path) -> FolderPrograms {
         let data = match git_folders(folder) {
             Ok(Some(data)) => data,
@@ -138,6 +209,34 @@ impl FolderPrograms {
     }
 }
 
+/// The folders below `root` that have a repository, without following links; `None` if there
+/// are too many files to say, or too little time.
+fn repositories(root: &Path, deadline: Option<Instant>) -> Option<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut entries = 0_usize;
+    let mut open = vec![root.to_owned()];
+    while let Some(folder) = open.pop() {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return None;
+        }
+        let Ok(listed) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in listed.flatten() {
+            entries += 1;
+            if entries > limit::REPOSITORY_SEARCH_ENTRIES_MAX {
+                return None;
+            }
+            if entry.file_name() == ".git" {
+                found.push(folder.clone());
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path());
+            }
+        }
+    }
+    Some(found)
+}
+
 /// The folders that hold the data of a folder's repository: `.git` itself, or the place that a
 /// file `.git` names (a linked working tree, a submodule) with the one it shares.
 fn git_folders(folder: &Path) -> io::Result<Option<Vec<PathBuf>>> {
@@ -155,6 +254,7 @@ fn git_folders(folder: &Path) -> io::Result<Option<Vec<PathBuf>>> {
         return Ok(None);
     };
     let own = joined(folder, named.trim());
+    // A linked working tree shares the settings of its repository.
     let shared = read_whole(&own.join("commondir"))?;
     let shared = shared.map(|named| joined(&own, named.trim()));
     Ok(Some([Some(own), shared].into_iter().flatten().collect()))
@@ -171,6 +271,7 @@ impl Reader<'_> {
     /// One file of settings, and those it includes.
     fn file(&mut self, path: &Path) -> io::Result<()> {
         self.files += 1;
+        // Attack: a file that includes itself would be read without end.
         if self.files > limit::REPOSITORY_CONFIG_FILES_MAX {
             return Err(io::Error::other("too many files of settings"));
         }
@@ -182,9 +283,12 @@ impl Reader<'_> {
                 setting::Kind::Ordinary => {}
                 setting::Kind::HooksFolder => self.hooks(&setting.value),
                 setting::Kind::Command => self.command(&setting.value),
+                setting::Kind::Path => self.name(&setting.value, true, PROGRAM),
                 setting::Kind::Settings => {
                     let beside = path.parent().unwrap_or(self.folder);
                     let included = joined(beside, &setting.value);
+                    // The included file is protected as well: changing it
+                    // changes what git runs.
                     self.push(&included, false, INCLUDED);
                     self.file(&included)?;
                 }
@@ -209,6 +313,7 @@ impl Reader<'_> {
     /// Every word of a command may be a path: of the program, or of what it runs. The first
     /// one without a slash is looked for elsewhere.
     fn command(&mut self, command: &str) {
+        let command = command.strip_prefix(setting::EXTERNAL).unwrap_or(command);
         let words =
             command.split(|sign: char| sign.is_whitespace() || ";|&()<>!'\"`=".contains(sign));
         let words = words.filter(|word| !word.is_empty()).enumerate();
@@ -226,6 +331,7 @@ impl Reader<'_> {
             return;
         }
         let place = joined(self.folder, raw_path);
+        // Where it leads as well: writing to the target of a link changes what git runs.
         if let Ok(leads) = place.canonicalize()
             && leads != place
             && leads != self.folder
@@ -290,6 +396,7 @@ fn read_whole(path: &Path) -> io::Result<Option<String>> {
     }
     let mut bytes = Vec::new();
     let most = limit::REPOSITORY_CONFIG_BYTES_MAX;
+    // One more than the bound: settings that are cut could hide what comes after.
     file.take(most + 1).read_to_end(&mut bytes)?;
     match u64::try_from(bytes.len()).is_ok_and(|count| count <= most) {
         true => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

@@ -7,6 +7,8 @@
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Instant;
 
 use cap_fs_ext::DirExt as _;
 use cap_std::ambient_authority;
@@ -15,8 +17,8 @@ use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
 use crate::files::limit;
 use crate::files::protect::ProtectedHome;
 use crate::files::refusal::{PathPurpose, PathRefusal, shown};
-use crate::files::repository::RepositoryPrograms;
-use crate::files::untouchable::untouchable;
+use crate::files::repository::{RepositoryPrograms, makes_bare};
+use crate::files::untouchable::{GIT_DATA, untouchable};
 use crate::files::{FileSettings, FilesError};
 
 /// The folders of one call.
@@ -25,6 +27,11 @@ pub(crate) struct Roots {
     workspace: Root,
     /// The workspace among them, or a folder around it.
     read: Vec<Root>,
+    /// What repositories in the workspace name, if it is the operator's own. Searched for once,
+    /// before the first change.
+    programs: OnceLock<RepositoryPrograms>,
+    /// When that search is given up.
+    deadline: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -41,8 +48,11 @@ struct Root {
 /// A path below a root.
 #[derive(Debug)]
 pub(crate) struct PathEntry<'a> {
+    roots: &'a Roots,
     /// The root's handle.
     pub(crate) root: &'a Dir,
+    /// The root, absolute, links resolved.
+    root_path: &'a Path,
     /// Below it; `.` for the root itself.
     pub(crate) relative: PathBuf,
     /// Absolute, `.` and `..` folded.
@@ -65,12 +75,31 @@ impl PathEntry<'_> {
             return Ok(());
         }
         let named = untouchable(&self.relative);
-        match named.or_else(|| RepositoryPrograms::default().find(&self.absolute)) {
+        let named = named.or_else(|| self.programs().find(&self.absolute));
+        // Attack: a bare repository is a folder with ordinary names, and git obeys its settings.
+        let named =
+            named.or_else(|| makes_bare(self.root_path, &self.relative).then_some(GIT_DATA));
+        match named {
             None => Ok(()),
-            Some(what) => {
-                let message = format!("no tool changes {what}: {}", shown(&self.display));
-                Err(PathRefusal::security("path-protected", message))
-            }
+            Some(what) => Err(PathRefusal::protected(what, &self.display)),
+        }
+    }
+
+    /// What repositories in the workspace and around it name. Attack: `core.hooksPath` of a
+    /// nested repository leads out of it, to files that nothing above them tells of.
+    pub(crate) fn programs(&self) -> RepositoryPrograms {
+        let Roots {
+            workspace,
+            programs,
+            deadline,
+            ..
+        } = self.roots;
+        match workspace.is_operators {
+            true => programs
+                .get_or_init(|| RepositoryPrograms::of_tree(&workspace.path, *deadline))
+                .clone(),
+            // A folder of our own has no repositories of the operator's.
+            false => RepositoryPrograms::default(),
         }
     }
 
@@ -98,7 +127,7 @@ impl Roots {
     pub(crate) fn base(raw_path: &str, home: Option<&ProtectedHome>) -> Result<Roots, FilesError> {
         let workspace = Root::base(raw_path, home)?;
         let read = vec![workspace.again()?];
-        Ok(Roots { workspace, read })
+        Ok(Roots::new(workspace, read))
     }
 
     /// A copy in the place of one folder for everything; scripts may use the path of
@@ -107,7 +136,7 @@ impl Roots {
         let mut workspace = Root::make(copy)?;
         workspace.raw_path = folded(Path::new(raw_path));
         let read = vec![workspace.again()?];
-        Ok(Roots { workspace, read })
+        Ok(Roots::new(workspace, read))
     }
 
     /// The workspace, made if it is missing, and the read roots. Without the
@@ -115,9 +144,12 @@ impl Roots {
     pub(crate) fn workspace(settings: &FileSettings, may_read: bool) -> Result<Roots, FilesError> {
         let mut workspace = Root::make(&settings.workspace)?;
         if let Some(home) = &settings.home {
+            // Also for a workspace: the operator may have set it to a place in the home.
             home.check(&workspace.path, &workspace.handle)?;
         }
         if let Some(id) = &settings.sub_workspace {
+            // Below and never beside: the handle of the whole workspace is
+            // dropped with `self`.
             workspace = workspace.below(id)?;
         }
         let mut read: Vec<Root> = Vec::new();
@@ -126,10 +158,22 @@ impl Roots {
             read.push(Root::open(raw_root)?);
         }
         read.push(workspace.again()?);
-        Ok(Roots {
+        Ok(Roots::new(workspace, merged(read)))
+    }
+
+    fn new(workspace: Root, read: Vec<Root>) -> Roots {
+        Roots {
             workspace,
-            read: merged(read),
-        })
+            read,
+            programs: OnceLock::new(),
+            deadline: None,
+        }
+    }
+
+    /// The same, for a call that ends at some time.
+    pub(crate) fn until(mut self, deadline: Instant) -> Roots {
+        self.deadline = Some(deadline);
+        self
     }
 
     /// The workspace, absolute.
@@ -198,7 +242,9 @@ impl Roots {
         };
         let display = self.display(&absolute);
         Some(Ok(PathEntry {
+            roots: self,
             root: &root.handle,
+            root_path: &root.path,
             relative,
             absolute,
             display,
@@ -214,6 +260,7 @@ impl Roots {
         if raw_path.len() > limit::PATH_BYTES_MAX {
             return Err(invalid(raw_path, "is too long"));
         }
+        // Attack: a path with a line break forges lines in logs and questions.
         if raw_path.chars().any(char::is_control) {
             return Err(invalid(raw_path, "holds a control character"));
         }
@@ -236,6 +283,7 @@ impl Root {
             let path = raw_path.display().to_string();
             return Err(FilesError::Relative { path });
         }
+        // Once: from here on the handle counts, not the name.
         let path = raw_path.canonicalize().map_err(attempt)?;
         if path.to_str().is_none() {
             let path = path.display().to_string();
@@ -358,6 +406,7 @@ fn folder_name(id: &str) -> Result<String, FilesError> {
     let mut name = String::with_capacity(id.len());
     for byte in id.bytes() {
         match byte {
+            // No `~`, so that the escape of another byte cannot be spelled out by hand.
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
                 name.push(char::from(byte));
             }

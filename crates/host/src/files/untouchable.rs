@@ -96,6 +96,8 @@ pub fn untouchable(path: &Path) -> Option<&'static str> {
             None
         }
     });
+    // The first name that counts, from the root on: a protected folder
+    // protects all below it.
     names.find_map(|name| of_name(&name))
 }
 
@@ -114,6 +116,7 @@ pub(crate) fn of_name(name: &str) -> Option<&'static str> {
 /// what cannot be seen, without the dots, spaces and stream names that Windows drops, and
 /// its short form.
 pub(crate) fn folded(name: &str) -> String {
+    // Attack: `.g\u{200c}it` is `.git` to file systems that ignore such characters.
     let seen = name
         .chars()
         .filter(|character| !model::text::is_hidden(*character));

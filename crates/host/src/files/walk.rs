@@ -70,6 +70,7 @@ pub(crate) fn search_in_files(
         if !entry.kind.is_file() || !glob.is_match(&entry.name.to_string_lossy()) {
             return Ok(Next::Onward);
         }
+        // By name alone: an entry that became a link since it was listed is not followed.
         let opened = open::regular_entry(entry.folder, Path::new(&entry.name));
         let Ok((file, metadata)) = opened else {
             return Ok(Next::Onward);
@@ -186,6 +187,7 @@ impl<'a> Walk<'a> {
             if visit(&entry)? == Next::Stop {
                 return Ok(Next::Stop);
             }
+            // A bound of the script's own ends quietly; the one below is a refusal.
             if !kind.is_dir() || depth >= self.depth_max {
                 continue;
             }
@@ -207,6 +209,7 @@ impl<'a> Walk<'a> {
     /// The entries of a folder by name; none if it cannot be listed.
     fn entries(&mut self, folder: &Dir) -> Result<Vec<(OsString, FileType)>, PathRefusal> {
         let mut entries = Vec::new();
+        // A folder that may not be read is passed over, as `find` does it.
         let Ok(listed) = folder.entries() else {
             return Ok(entries);
         };

@@ -1,9 +1,10 @@
 //! The write group. Every path lies in the workspace, but for what `copy` reads.
 
 use std::io::{self, Read as _, Write as _};
+use std::path::Path;
 
 use cap_fs_ext::DirExt as _;
-use cap_std::fs::{Dir, File};
+use cap_std::fs::{Dir, File, Metadata};
 use serde_json::json;
 
 use crate::files::Files;
@@ -13,14 +14,16 @@ use crate::files::limit;
 use crate::files::open::{self, OpenError};
 use crate::files::refusal::{PathPurpose, PathRefusal, shown};
 use crate::files::replace::{Parents, ReplaceTarget, hold};
+use crate::files::repository::{RepositoryPrograms, is_bare};
 use crate::files::root::PathEntry;
-use crate::files::untouchable::of_name;
+use crate::files::untouchable::{GIT_DATA, of_name};
 
 /// `writeText(path, content = '')`: makes folders, overwrites.
 pub(crate) fn write_text(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let place = files.roots.writable(arguments.raw_path(0)?)?;
     let content = arguments.text(1)?.unwrap_or_default();
     bounded(&place, content.len())?;
+    // Before the lock: counting a workspace can take long.
     files.admit(&place, content.len())?;
     files.in_time()?;
     let _held = hold(&[&place.absolute]);
@@ -48,6 +51,7 @@ pub(crate) fn append_text(
     }
     let (before, metadata) = existing(&target, &place)?;
     let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+    // The length after appending is bounded too, or a file could grow step by step.
     bounded(&place, length.saturating_add(content.len()))?;
     target.replace(|file| {
         let copied = copy_up_to(before, file, limit::WRITE_BYTES_MAX, &place.display)?;
@@ -92,6 +96,8 @@ pub(crate) fn edit_text(files: &Files, arguments: FileArguments<'_>) -> Result<D
             "the old text does not occur",
         ));
     }
+    // Counted with overlaps: `aa` occurs twice in `aaa`, and which one is
+    // meant is not clear.
     if !replaces_all && has_second(&text, &old) {
         return Err(PathRefusal::invalid(
             "edit-ambiguous",
@@ -120,6 +126,8 @@ pub(crate) fn copy(files: &Files, arguments: FileArguments<'_>) -> Result<Done, 
     files.in_time()?;
     let source = match open::regular(from.root, &from.relative) {
         Ok((source, about)) => {
+            // By the length that the open file has; `copy_up_to` bounds
+            // what is really read.
             files.admit(&to, usize::try_from(about.len()).unwrap_or(usize::MAX))?;
             source
         }
@@ -142,6 +150,7 @@ pub(crate) fn copy(files: &Files, arguments: FileArguments<'_>) -> Result<Done, 
 pub(crate) fn move_entry(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let from = files.roots.writable(arguments.raw_path(0)?)?;
     let to = files.roots.writable(arguments.raw_path(1)?)?;
+    // The workspace itself cannot move: its handle would follow it out of its place.
     if from.is_root() {
         return Err(PathRefusal::escape(PathPurpose::Write, &from.display));
     }
@@ -153,6 +162,7 @@ pub(crate) fn move_entry(files: &Files, arguments: FileArguments<'_>) -> Result<
         return Err(PathRefusal::runtime("io", message));
     }
     files.in_time()?;
+    // Both, in one order, so that two moves in opposite directions do not deadlock.
     let _held = hold(&[&from.absolute, &to.absolute]);
     let missing = || {
         let message = format!("no such file or folder: {}", shown(&from.display));
@@ -163,6 +173,11 @@ pub(crate) fn move_entry(files: &Files, arguments: FileArguments<'_>) -> Result<
         None => return Err(missing()),
         Some(metadata) if metadata.is_file() || metadata.is_dir() => {}
         Some(_) => return Err(PathRefusal::not_regular(&from.display)),
+    }
+    if source.existing.as_ref().is_some_and(Metadata::is_dir) {
+        let opened = source.folder().open_dir_nofollow(source.name());
+        let folder = opened.map_err(|error| source.refusal(&error))?;
+        MovedTree::new(files, &from, &to).enter(&folder, Path::new(""), 1)?;
     }
     let target = made(&to)?;
     source.rename(&target)?;
@@ -216,12 +231,73 @@ pub(crate) fn delete_dir(files: &Files, arguments: FileArguments<'_>) -> Result<
     let opened = || target.folder().open_dir_nofollow(target.name());
     // Counted first, so that a tree that is too large is left whole.
     let mut counting = Removal::new(files, &place, &target, Act::Count);
-    counting.enter(&opened().map_err(refusal)?, 1)?;
+    counting.enter(&opened().map_err(refusal)?, &place.absolute, 1)?;
     let mut removing = Removal::new(files, &place, &target, Act::Remove);
-    removing.enter(&opened().map_err(refusal)?, 1)?;
+    // Opened again, so that the second pass sees the folder as it is now.
+    removing.enter(&opened().map_err(refusal)?, &place.absolute, 1)?;
     let removed = target.folder().remove_dir(target.name());
     removed.map_err(refusal)?;
     Ok(Done::plain(removing.count + 1))
+}
+
+/// A look at what is in a folder that is to move. Attack: what no tool may write at a place
+/// comes there under the name of a folder around it, or leaves it that way.
+struct MovedTree<'a> {
+    files: &'a Files,
+    from: &'a PathEntry<'a>,
+    to: &'a PathEntry<'a>,
+    programs: RepositoryPrograms,
+    count: usize,
+}
+
+impl<'a> MovedTree<'a> {
+    fn new(files: &'a Files, from: &'a PathEntry<'a>, to: &'a PathEntry<'a>) -> MovedTree<'a> {
+        MovedTree {
+            files,
+            from,
+            to,
+            programs: from.programs(),
+            count: 0,
+        }
+    }
+
+    fn enter(&mut self, folder: &Dir, below: &Path, depth: usize) -> Result<(), PathRefusal> {
+        // A folder of our own has no such names.
+        if !self.from.is_operators {
+            return Ok(());
+        }
+        check_depth(depth)?;
+        let display = self.from.display.as_str();
+        let refusal = |error: io::Error| PathRefusal::io(PathPurpose::Write, display, &error);
+        let mut folders = Vec::new();
+        for entry in folder.entries().map_err(refusal)? {
+            self.files.in_time()?;
+            self.count += 1;
+            if self.count > limit::WALK_ENTRIES_MAX {
+                return Err(too_many(limit::WALK_ENTRIES_MAX));
+            }
+            let entry = entry.map_err(refusal)?;
+            let path = below.join(entry.file_name());
+            let programs = &mut self.programs;
+            let named = of_name(&entry.file_name().to_string_lossy())
+                .or_else(|| programs.find(&self.from.absolute.join(&path)))
+                .or_else(|| programs.find(&self.to.absolute.join(&path)));
+            if let Some(what) = named {
+                return Err(PathRefusal::protected(what, &path.to_string_lossy()));
+            }
+            if entry.file_type().map_err(refusal)?.is_dir() {
+                folders.push(entry.file_name());
+            }
+        }
+        if is_bare(|name| folder.symlink_metadata(name).is_ok()) {
+            return Err(PathRefusal::protected(GIT_DATA, &below.to_string_lossy()));
+        }
+        for name in folders {
+            let inner = folder.open_dir_nofollow(&name).map_err(refusal)?;
+            self.enter(&inner, &below.join(&name), depth + 1)?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -235,6 +311,7 @@ struct Removal<'a> {
     files: &'a Files,
     target: &'a ReplaceTarget<'a>,
     is_operators: bool,
+    programs: RepositoryPrograms,
     act: Act,
     count: usize,
 }
@@ -250,16 +327,14 @@ impl<'a> Removal<'a> {
             files,
             target,
             is_operators: place.is_operators,
+            programs: place.programs(),
             act,
             count: 0,
         }
     }
 
-    fn enter(&mut self, folder: &Dir, depth: usize) -> Result<(), PathRefusal> {
-        if depth > limit::WALK_DEPTH_MAX {
-            let message = format!("more than {} folders deep", limit::WALK_DEPTH_MAX);
-            return Err(PathRefusal::runtime("tree-too-deep", message));
-        }
+    fn enter(&mut self, folder: &Dir, path: &Path, depth: usize) -> Result<(), PathRefusal> {
+        check_depth(depth)?;
         let target = self.target;
         let refusal = |error: io::Error| target.refusal(&error);
         let mut entries = Vec::new();
@@ -267,12 +342,16 @@ impl<'a> Removal<'a> {
             self.files.in_time()?;
             self.count += 1;
             if self.count >= limit::DELETE_ENTRIES_MAX {
-                let message = format!("more than {} entries", limit::DELETE_ENTRIES_MAX);
-                return Err(PathRefusal::runtime("too-many-entries", message));
+                return Err(too_many(limit::DELETE_ENTRIES_MAX));
             }
             let entry = entry.map_err(refusal)?;
-            self.check_touchable(&entry.file_name().to_string_lossy())?;
+            // In the counting pass already, so nothing is removed from a
+            // folder that has to stay.
+            self.check_touchable(&path.join(entry.file_name()))?;
             entries.push((entry.file_name(), entry.file_type().map_err(refusal)?));
+        }
+        if self.is_operators && is_bare(|name| folder.symlink_metadata(name).is_ok()) {
+            return Err(PathRefusal::protected(GIT_DATA, &path.to_string_lossy()));
         }
         for (name, kind) in entries {
             self.files.in_time()?;
@@ -280,7 +359,7 @@ impl<'a> Removal<'a> {
                 true => {
                     // Attack: a folder swapped for a link is not entered.
                     let below = folder.open_dir_nofollow(&name).map_err(refusal)?;
-                    self.enter(&below, depth + 1)?;
+                    self.enter(&below, &path.join(&name), depth + 1)?;
                     self.act_on(|| folder.remove_dir(&name))?;
                 }
                 false => self.act_on(|| folder.remove_file(&name))?,
@@ -290,13 +369,14 @@ impl<'a> Removal<'a> {
     }
 
     /// A folder that holds what no tool changes stays whole.
-    fn check_touchable(&self, name: &str) -> Result<(), PathRefusal> {
-        match of_name(name).filter(|_| self.is_operators) {
+    fn check_touchable(&mut self, path: &Path) -> Result<(), PathRefusal> {
+        if !self.is_operators {
+            return Ok(());
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        match of_name(&name).or_else(|| self.programs.find(path)) {
             None => Ok(()),
-            Some(what) => {
-                let message = format!("no tool changes {what}: {}", shown(name));
-                Err(PathRefusal::security("path-protected", message))
-            }
+            Some(what) => Err(PathRefusal::protected(what, &name)),
         }
     }
 
@@ -306,6 +386,20 @@ impl<'a> Removal<'a> {
             Act::Remove => remove().map_err(|error| self.target.refusal(&error)),
         }
     }
+}
+
+fn check_depth(depth: usize) -> Result<(), PathRefusal> {
+    match depth > limit::WALK_DEPTH_MAX {
+        true => {
+            let message = format!("more than {} folders deep", limit::WALK_DEPTH_MAX);
+            Err(PathRefusal::runtime("tree-too-deep", message))
+        }
+        false => Ok(()),
+    }
+}
+
+fn too_many(most: usize) -> PathRefusal {
+    PathRefusal::runtime("too-many-entries", format!("more than {most} entries"))
 }
 
 /// The target, its folders made.
@@ -324,7 +418,7 @@ fn made<'a>(place: &'a PathEntry<'_>) -> Result<ReplaceTarget<'a>, PathRefusal> 
 fn existing(
     target: &ReplaceTarget<'_>,
     place: &PathEntry<'_>,
-) -> Result<(File, cap_std::fs::Metadata), PathRefusal> {
+) -> Result<(File, Metadata), PathRefusal> {
     let opened = open::regular_entry(target.folder(), target.name().as_ref());
     opened.map_err(|error| match error {
         OpenError::Io(error) => target.refusal(&error),

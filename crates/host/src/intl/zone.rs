@@ -87,6 +87,7 @@ impl Zone {
             return None;
         }
         let zone = database().get(raw).ok()?;
+        // The many names of one zone are shown as one, as other engines do.
         let name = match zone.iana_name() {
             None
             | Some(

@@ -26,7 +26,7 @@ pub(super) enum Seen {
 #[derive(Clone, Debug, Default)]
 struct Colours {
     text: Option<String>,
-    ground: Option<String>,
+    background: Option<String>,
 }
 
 /// Follows the walk over a page.
@@ -53,10 +53,11 @@ impl<'a> Visibility<'a> {
         let own = own.unwrap_or_default();
         let ruled = self.styles.of(&self.path);
         let mut colours = self.colours.last().cloned().unwrap_or_default();
-        let ground = own.ground().or(ruled.ground.as_deref());
-        let ground = ground.or_else(|| node.attribute("bgcolor"));
-        if let Some(ground) = ground.and_then(colour) {
-            colours.ground = Some(ground);
+        let background = own.background().or(ruled.background.as_deref());
+        // Style before attribute: that is how browsers weigh them.
+        let background = background.or_else(|| node.attribute("bgcolor"));
+        if let Some(background) = background.and_then(colour) {
+            colours.background = Some(background);
         }
         let text = own.text_colour().or(ruled.text.as_deref());
         let text = text.or_else(|| {
@@ -66,14 +67,16 @@ impl<'a> Visibility<'a> {
         if let Some(text) = text.and_then(colour) {
             colours.text = Some(text);
         }
-        let is_unreadable = match (&colours.text, &colours.ground) {
-            (Some(text), Some(ground)) => text == ground,
+        // Attack: white words on white paper. Inherited colours count, so both are
+        // kept for each level.
+        let is_unreadable = match (&colours.text, &colours.background) {
+            (Some(text), Some(background)) => text == background,
             (text, _) => text.as_deref() == Some(CLEAR),
         };
         self.colours.push(colours);
         let name = node.name().unwrap_or_default();
         // A style of its own stands above those of the page.
-        let is_styled = own.hides().unwrap_or(ruled.hides);
+        let is_styled = own.hides().or(ruled.hides).unwrap_or_default();
         let is_marked = UNSHOWN.contains(&name) || node.attribute("hidden").is_some();
         match is_marked || is_styled || is_unreadable {
             true => Seen::No,

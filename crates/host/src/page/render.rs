@@ -3,7 +3,7 @@
 
 use url::Url;
 
-use crate::page::{PAGE_BYTES_MAX, PAGE_LINK_BYTES_MAX, PageForm};
+use crate::page::{PAGE_BYTES_MAX, PAGE_INDENTS_MAX, PAGE_LINK_BYTES_MAX, PageForm};
 use crate::parser::html::HtmlNode;
 
 /// Elements that stand on lines of their own, with an empty line around them.
@@ -119,6 +119,8 @@ impl Writer {
 
     pub(super) fn text(&mut self, text: &str) {
         for character in text.chars() {
+            // Checked for each character, so a single long text cannot go
+            // far beyond the bound.
             if self.out.len() >= PAGE_BYTES_MAX {
                 self.is_full = true;
                 return;
@@ -245,6 +247,7 @@ impl Writer {
             None => Url::parse(href).ok()?,
         };
         let is_web = matches!(joined.scheme(), "http" | "https");
+        // A bracket in an address would end the link in Markdown.
         let text = String::from(joined).replace(['(', ')'], "");
         (is_web && text.len() <= PAGE_LINK_BYTES_MAX).then_some(text)
     }
@@ -371,6 +374,7 @@ impl Writer {
             self.out.push_str(mark.open);
             mark.is_written = true;
         }
+        // A bar in a cell would be taken for the end of the cell.
         if character == '|' && self.form == PageForm::Markdown && self.in_cell() {
             self.out.push('\\');
         }
@@ -402,16 +406,19 @@ impl Writer {
             for _ in 1..breaks {
                 self.out.push('\n');
                 // An empty line inside a quote is part of it.
-                let begun = self.prefixes.iter().filter(|prefix| prefix.first.is_none());
+                let begun = self.prefixes.iter().take(PAGE_INDENTS_MAX);
+                let begun = begun.filter(|prefix| prefix.first.is_none());
                 let gap: String = begun.map(|prefix| prefix.rest.as_str()).collect();
                 self.out.push_str(gap.trim_end());
             }
             self.out.push('\n');
         }
-        for prefix in &mut self.prefixes {
+        // Attack: lists thousands deep, whose every line would begin with kilobytes of nothing.
+        for (depth, prefix) in self.prefixes.iter_mut().enumerate() {
             match prefix.first.take() {
                 Some(first) => self.out.push_str(&first),
-                None => self.out.push_str(&prefix.rest),
+                None if depth < PAGE_INDENTS_MAX => self.out.push_str(&prefix.rest),
+                None => {}
             }
         }
     }

@@ -1,6 +1,8 @@
 //! The styles of a page, as far as they can hide something: rules of selectors by element,
 //! class and id, one inside the other. The more specific rule wins, then the later.
 
+use std::rc::Rc;
+
 use crate::page::hidden::is_nothing;
 use crate::page::{PAGE_STYLE_BYTES_MAX, PAGE_STYLE_RULES_MAX};
 use crate::parser::html::HtmlNode;
@@ -16,7 +18,8 @@ struct Rule {
     /// From the outermost element to the one it is about.
     selector: Vec<Compound>,
     specificity: usize,
-    declarations: Declarations,
+    /// Shared by all selectors of one body.
+    says: Rc<Ruled>,
 }
 
 /// `name.class#id`, each part of it optional.
@@ -28,11 +31,12 @@ struct Compound {
 }
 
 /// What rules say about an element.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Ruled {
-    pub(super) hides: bool,
-    pub(super) text: Option<String>,
-    pub(super) ground: Option<String>,
+    /// Nothing if they do not say.
+    pub(super) hides: Option<bool>,
+    pub(super) text: Option<Rc<str>>,
+    pub(super) background: Option<Rc<str>>,
 }
 
 /// `property: value` by property, in lower case; the last of a kind counts.
@@ -60,9 +64,17 @@ impl Declarations {
         self.get("color")
     }
 
-    pub(super) fn ground(&self) -> Option<&str> {
+    pub(super) fn background(&self) -> Option<&str> {
         self.get("background-color")
             .or_else(|| self.get("background"))
+    }
+
+    fn ruled(&self) -> Ruled {
+        Ruled {
+            hides: self.hides(),
+            text: self.text_colour().map(Rc::from),
+            background: self.background().map(Rc::from),
+        }
     }
 
     /// Whether they hide what they are about; nothing if they do not say.
@@ -96,6 +108,7 @@ impl Declarations {
         let shows = is("display", &|value| value != "none")
             || is("visibility", &|value| value == "visible");
         match (is_hidden, shows) {
+            // Both: then one of them hides, and what may be hidden is left out.
             (true, _) => Some(true),
             (false, true) => Some(false),
             (false, false) => None,
@@ -144,7 +157,7 @@ impl Styles {
         let mut ruled = Ruled::default();
         let mut strengths = [0; 3];
         for rule in self.rules.iter().filter(|rule| rule.fits(path)) {
-            let declarations = &rule.declarations;
+            let says = &rule.says;
             let mut wins = |kind: usize, says: bool| {
                 let strength = strengths.get_mut(kind).filter(|_| says);
                 strength.is_some_and(|strength| {
@@ -155,60 +168,72 @@ impl Styles {
                     is_won
                 })
             };
-            if wins(0, declarations.hides().is_some()) {
-                ruled.hides = declarations.hides().unwrap_or_default();
+            if wins(0, says.hides.is_some()) {
+                ruled.hides = says.hides;
             }
-            if wins(1, declarations.text_colour().is_some()) {
-                ruled.text = declarations.text_colour().map(str::to_owned);
+            if wins(1, says.text.is_some()) {
+                ruled.text.clone_from(&says.text);
             }
-            if wins(2, declarations.ground().is_some()) {
-                ruled.ground = declarations.ground().map(str::to_owned);
+            if wins(2, says.background.is_some()) {
+                ruled.background.clone_from(&says.background);
             }
         }
         ruled
     }
 
+    /// Reads a sheet from front to back, each byte once.
     fn sheet(&mut self, text: &str) {
         let mut rest = text;
         while let Some((head, tail)) = rest.split_once('{') {
+            // A stray declaration or brace before a selector must not hide its rule.
             let head = head.rsplit(['}', ';']).next().unwrap_or(head).trim();
-            let (body, after) = block(tail);
-            rest = after;
             if let Some(at) = head.strip_prefix('@') {
                 let at = at.to_ascii_lowercase();
                 // What only some screens or printers do is left out, but for what is shown.
                 let is_for_all = at.starts_with("layer")
                     || at.starts_with("supports")
                     || (at.starts_with("media") && !at.contains("print") && !at.contains("width"));
-                if is_for_all {
-                    self.sheet(body);
-                }
+                // Attack: `@layer{@layer{…` thousands deep. Its rules are read as if they
+                // stood outside: no level costs a call or a second look, and the brace that
+                // closes it is one before the next selector.
+                rest = if is_for_all { tail } else { block(tail).1 };
                 continue;
             }
-            for selector in head.split(',') {
-                self.rule(selector, body);
-            }
+            let (body, after) = block(tail);
+            rest = after;
+            self.rules(head, body);
         }
     }
 
-    fn rule(&mut self, selector: &str, body: &str) {
-        let declarations = Declarations::read(body);
-        let says_something = declarations.hides().is_some()
-            || declarations.text_colour().is_some()
-            || declarations.ground().is_some();
-        if !says_something || self.rules.len() >= PAGE_STYLE_RULES_MAX {
+    /// Adds a rule for each selector of a head. Attack: `a,a,a,…` with a long body, so the
+    /// body is read once, and not at all when there is no place for a rule.
+    fn rules(&mut self, head: &str, body: &str) {
+        if self.rules.len() >= PAGE_STYLE_RULES_MAX {
             return;
         }
-        let parts = selector
-            .split([' ', '>', '\n', '\t', '\r'])
-            .filter(|part| !part.is_empty());
-        let selector: Option<Vec<_>> = parts.map(Compound::read).collect();
-        if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
-            self.rules.push(Rule {
-                specificity: 1 + selector.iter().map(Compound::specificity).sum::<usize>(),
-                selector,
-                declarations,
-            });
+        let says = Declarations::read(body).ruled();
+        // Rules that cannot hide anything take no place in the bound.
+        if says.hides.is_none() && says.text.is_none() && says.background.is_none() {
+            return;
+        }
+        let says = Rc::new(says);
+        for selector in head.split(',') {
+            if self.rules.len() >= PAGE_STYLE_RULES_MAX {
+                return;
+            }
+            let parts = selector
+                .split([' ', '>', '\n', '\t', '\r'])
+                .filter(|part| !part.is_empty());
+            // A selector that is not understood as a whole is dropped: half of it would hit
+            // other elements.
+            let selector: Option<Vec<_>> = parts.map(Compound::read).collect();
+            if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
+                self.rules.push(Rule {
+                    specificity: 1 + selector.iter().map(Compound::specificity).sum::<usize>(),
+                    selector,
+                    says: Rc::clone(&says),
+                });
+            }
         }
     }
 }
@@ -252,6 +277,7 @@ impl Rule {
         if !last.fits(own) {
             return false;
         }
+        // One iterator for all parts, so that each ancestor stands for at most one of them.
         let mut ancestors = around.iter().rev();
         outer
             .iter()

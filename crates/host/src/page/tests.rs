@@ -150,3 +150,50 @@ fn nesting_is_bounded() {
         );
     }
 }
+
+/// Attack: groups of styles inside each other, as many as fit; a reader that calls itself
+/// for each dies of it, one that looks for each end takes minutes.
+#[test]
+fn styles_nested_without_end_are_read_once() {
+    let rule = ".x{display:none}";
+    let page = |styles: &str| format!("<style>{styles}</style><p class=x>evil</p><p>fine</p>");
+    let depth = 30_000;
+    let open = "@layer{".repeat(depth);
+    let hidden = read(&page(&format!("{open}{rule}")), PageForm::Text);
+    assert_eq!((hidden.text.as_str(), hidden.hidden_elements), ("fine", 1));
+    let close = "}".repeat(depth);
+    let after = page(&format!("{open}b{{color:red}}{close}{rule}"));
+    assert_eq!(read(&after, PageForm::Text).text, "fine");
+    // What is for printers stays theirs, around and inside.
+    let printed = page(&format!("@layer{{@media print{{{rule}}}}}"));
+    assert_eq!(read(&printed, PageForm::Text).text, "evil\n\nfine");
+    let printed = page(&format!("@media print{{@layer{{{rule}}}}}"));
+    assert_eq!(read(&printed, PageForm::Text).text, "evil\n\nfine");
+}
+
+/// Attack: one long body for thousands of selectors, and for every element.
+#[test]
+fn a_body_of_many_selectors_is_read_once() {
+    let began = std::time::Instant::now();
+    let body = "x:y;".repeat(20_000);
+    let selectors = "b,".repeat(40_000);
+    for hides in ["", "display:none;"] {
+        let styles = format!("{selectors}.x{{{body}{hides}}}");
+        let text = "<p>a<b>b</b>".repeat(2_000);
+        let page = read(&format!("<style>{styles}</style>{text}"), PageForm::Text);
+        assert_eq!(page.hidden_elements > 0, !hides.is_empty());
+    }
+    // Minutes if each selector or each element reads the body again.
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}
+
+/// Attack: lists so deep that every line begins with kilobytes of nothing.
+#[test]
+fn deep_lists_do_not_indent_every_line() {
+    let page = format!("{}a{}", "<ul><li>".repeat(100), "<br>b".repeat(100));
+    let text = markdown(&page);
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 101);
+    assert_eq!(lines[1], format!("{}b", "  ".repeat(PAGE_INDENTS_MAX)));
+    assert_eq!(markdown("<ul><li><ul><li>a<br>b</ul></ul>"), "- - a\n    b");
+}

@@ -57,6 +57,8 @@ struct Table {
 }
 
 fn parse(text: &str, delimiter: char, turn: &Turn) -> Result<Vec<Vec<String>>, ParseError> {
+    // Programs that export tables write a byte order mark; left in, it would be part
+    // of the first cell.
     let text = text.trim_start_matches('\u{feff}');
     let mut table = Table {
         rows: Vec::new(),
@@ -83,11 +85,13 @@ fn parse(text: &str, delimiter: char, turn: &Turn) -> Result<Vec<Vec<String>>, P
                 table.end_cell()?;
                 State::Start
             }
+            // The second half of a CRLF, and empty lines, are no rows.
             (State::Start, '\r' | '\n') if table.row.is_empty() => State::Start,
             (State::Start | State::Bare | State::Closing, '\r' | '\n') => {
                 table.end_row()?;
                 State::Start
             }
+            // Blanks behind a closing quote are common; anything else is a misplaced quote.
             (State::Closing, ' ' | '\t') => State::Closing,
             (State::Closing, _) => {
                 let message = format!("text behind a closing quote, in line {line}");
@@ -113,6 +117,7 @@ fn parse(text: &str, delimiter: char, turn: &Turn) -> Result<Vec<Vec<String>>, P
 
 impl Table {
     fn end_cell(&mut self) -> Result<(), ParseError> {
+        // Counted as it ends, so that one endless cell is bounded by the text itself.
         self.meter.node(self.cell.len())?;
         self.row.push(std::mem::take(&mut self.cell));
         Ok(())

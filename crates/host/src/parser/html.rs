@@ -145,10 +145,12 @@ fn feed(mut parser: Parser<Sink>, text: &str, turn: &Turn) -> Result<Arena, Pars
     while !rest.is_empty() {
         let (piece, tail) = rest.split_at(piece_bytes(rest));
         rest = tail;
+        // In lots: asking takes longer than parsing a short piece.
         if pieces_count.is_multiple_of(PIECES_AT_ONCE) {
             turn.check()?;
         }
         pieces_count += 1;
+        // Before the parser sees it: afterwards it would be too late.
         flood.foresee(piece)?;
         parser.process(StrTendril::from_slice(piece));
         let sink = &parser.tokenizer.sink.sink;
@@ -168,6 +170,7 @@ fn feed(mut parser: Parser<Sink>, text: &str, turn: &Turn) -> Result<Arena, Pars
 
 /// How much to hand over next: up to the next `<`, or with the next `>`.
 fn piece_bytes(text: &str) -> usize {
+    // A first character that is longer than the piece is handed over whole.
     let most = match text.floor_char_boundary(PIECE_BYTES) {
         0 => text.len(),
         most => most,
@@ -187,6 +190,8 @@ fn flatten(arena: &Arena, start: usize, turn: &Turn) -> Result<Vec<Value>, Parse
     let children = arena.children(start).iter().rev();
     let mut open: Vec<(usize, i64, usize)> = children.map(|child| (*child, -1, 1)).collect();
     while let Some((index, parent, depth)) = open.pop() {
+        // Again here: html5ever moves branches, and the depth in the arena is
+        // that of the insertion.
         if depth > TREE_DEPTH_MAX {
             return Err(ParseError::TooDeep(TREE_DEPTH_MAX));
         }

@@ -99,6 +99,7 @@ impl Tree {
             Event::Start(start) => self.start(&start, place),
             Event::Empty(start) => {
                 self.start(&start, place)?;
+                // The crate reports no end for an empty element.
                 self.open.pop();
                 Ok(())
             }
@@ -120,6 +121,7 @@ impl Tree {
                 match (letter, escape::resolve_xml_entity(&name)) {
                     (Some(letter), _) => self.text(letter.encode_utf8(&mut [0; 4]), place),
                     (None, Some(text)) => self.text(text, place),
+                    // Only the five of the standard: others would need a DTD.
                     (None, None) => Err(malformed(&format!("unknown entity `{name}`"), place)),
                 }
             }
@@ -131,6 +133,7 @@ impl Tree {
     }
 
     fn start(&mut self, start: &BytesStart<'_>, place: u64) -> Result<(), ParseError> {
+        // A second root would be a document that other readers refuse.
         if self.open.is_empty() && !self.elements.is_empty() {
             return Err(malformed("there is more than one root element", place));
         }

@@ -168,6 +168,7 @@ impl Builder {
             Event::DocumentStart(_) => {
                 self.documents_count += 1;
                 match self.documents_count > 1 {
+                    // A second document would be silently lost, or taken for the first.
                     true => Err(malformed("there is more than one document", line)),
                     false => Ok(()),
                 }
@@ -203,6 +204,7 @@ impl Builder {
 
     fn open(&mut self, anchor: usize, content: Content) -> Result<(), ParseError> {
         self.meter.node(0)?;
+        // Before it is opened: what comes out is nested JSON, which has a bound of its own.
         if self.frames.len() >= YAML_DEPTH_MAX {
             return Err(ParseError::TooDeep(YAML_DEPTH_MAX));
         }
@@ -222,6 +224,7 @@ impl Builder {
                 merged,
                 ..
             } => {
+                // Last, because a key of the mapping itself wins over one that is merged.
                 for node in merged {
                     merge(node, &mut pairs, &mut places, line)?;
                 }
@@ -275,12 +278,15 @@ impl Builder {
         if self.aliases_count > YAML_ALIASES_MAX {
             return Err(ParseError::TooLarge("aliases", YAML_ALIASES_MAX));
         }
+        // An anchor is known when its value is finished, so an alias
+        // inside it finds nothing.
         let Some(node) = self.anchors.get(&anchor) else {
             return Err(malformed("an alias to what contains it", line));
         };
         // Attack: billion-laughs. What an alias stands for is counted before
         // it is copied.
         let depth = node.count(&mut self.meter)?;
+        // An alias can make a shallow text deep.
         if self.frames.len() + depth > YAML_DEPTH_MAX {
             return Err(ParseError::TooDeep(YAML_DEPTH_MAX));
         }
@@ -327,6 +333,7 @@ fn set(
     places: &mut HashMap<String, usize>,
 ) {
     match places.get(&name).and_then(|place| pairs.get_mut(*place)) {
+        // The later one counts, as in other loaders, at the place of the first.
         Some((_, known)) => *known = node,
         None => {
             places.insert(name.clone(), pairs.len());

@@ -45,6 +45,7 @@ impl Credentials {
             if name == OsStr::new(TOKEN_CREDENTIAL) {
                 continue;
             }
+            // Not skipped: a misspelt name would be a variable that is silently unset.
             let Some(name) = name.to_str().filter(|name| is_variable(name)) else {
                 return Err(SecretsFault::Name(name.to_string_lossy().into_owned()));
             };
@@ -87,6 +88,7 @@ impl Credentials {
 
     /// Only the user and root may be able to add, change or remove a credential.
     fn check_folder(&self) -> Result<(), SecretsFault> {
+        // `symlink_metadata`, because a link would hide who can replace the folder.
         let about = fs::symlink_metadata(&self.folder).map_err(|source| SecretsFault::Read {
             path: self.shown(),
             source,

@@ -63,7 +63,7 @@ impl SqliteFiles {
         Ok(files)
     }
 
-    /// Removes a database that came to nothing. One that was there before stays as it is, with
+    /// Removes a database whose statement failed. One that was there before stays as it is, with
     /// its empty journal: another program may be about to use it.
     pub fn remove_empty(self) {
         let is_empty = |path: &PathBuf| fs::metadata(path).is_ok_and(|about| about.len() == 0);

@@ -43,6 +43,10 @@ model::limits! {
     POSTGRES_CONNECT_MS: u64 = 5_000;
     /// Milliseconds to wait for a lock in Postgres.
     POSTGRES_LOCK_MS: u64 = 2_000;
+    /// Milliseconds after which it is asked again whether a role of Postgres holds more than data.
+    POSTGRES_ROLE_MS: u64 = 30_000;
+    /// Roles of Postgres whose check is remembered.
+    POSTGRES_ROLES_MAX: usize = 256;
     /// Addresses of a Postgres server that are looked at.
     POSTGRES_ADDRESSES_MAX: usize = 16;
 }

@@ -31,12 +31,14 @@ use url::Host;
 use crate::fetch::Tls;
 use crate::fetch::connect::{Connector, Stream};
 use crate::fetch::resolve::Resolve;
+pub use crate::sql::postgres::checked::CheckedRoles;
 use crate::sql::postgres::dial::Dial;
 use crate::sql::postgres::stream::{BoundedStream, Encrypted};
 use crate::sql::postgres::value::{Given, Raw};
 use crate::sql::rows::RowSink;
 use crate::sql::{SqlAnswer, SqlBounds, SqlFault, SqlFaultKind, SqlMode, limit};
 
+mod checked;
 mod dial;
 mod stream;
 mod value;
@@ -87,6 +89,8 @@ pub struct PostgresNetwork {
     pub connector: Arc<dyn Connector>,
     /// Names that may lead to private addresses, besides a target that is private.
     pub private_hosts: Arc<[HostPattern]>,
+    /// The roles that were checked lately.
+    pub checked_roles: CheckedRoles,
 }
 
 /// One statement.
@@ -162,7 +166,7 @@ async fn ask(
 ) -> Result<SqlAnswer, SqlFault> {
     let mut session = Session::open(target, network, task.call_id).await?;
     let deadline = Instant::now() + Duration::from_millis(task.bounds.time_ms);
-    let work = session.work(target, &task);
+    let work = session.work(target, &network.checked_roles, &task);
     let ended = timeout_at(deadline, work).await;
     let Ok(ended) = ended else {
         // The server stops, and what it did is rolled back with the connection.
@@ -238,16 +242,18 @@ impl Session {
     async fn work(
         &mut self,
         target: &PostgresTarget,
+        checked: &CheckedRoles,
         task: &PostgresTask<'_>,
     ) -> Result<SqlAnswer, SqlFault> {
         let read_only = task.mode == SqlMode::Read;
         // These three go out in this order, each a message of its own, and are answered
         // together. Nothing of the caller's is sent before all three succeeded.
         let set = self.send(&settings(target, task.bounds.time_ms)).await?;
-        let role = match target.trusted {
+        let role = match target.trusted || checked.holds(target) {
             true => None,
             false => Some(self.send(ROLE).await?),
         };
+        let is_asked = role.is_some();
         let begin = self
             .client
             .build_transaction()
@@ -260,6 +266,9 @@ impl Session {
         let (set, powers, begun) = join3(last_value(Some(set)), last_value(role), begin).await;
         set.map_err(|error| no_session(&error))?;
         check_role(powers.map_err(|error| no_session(&error))?)?;
+        if is_asked {
+            checked.remember(target);
+        }
         let transaction = begun.map_err(|error| explain(&error))?;
         let answer = execute(&transaction, task).await;
         let ended = match (&answer, read_only) {
@@ -298,24 +307,18 @@ impl Drop for Session {
     }
 }
 
-/// The query that gives the session its settings.
+/// The query that gives the session its settings: commands, because a fresh session knows none
+/// of the functions that would do the same.
 fn settings(target: &PostgresTarget, time_ms: u64) -> String {
-    let path = format!(
-        "pg_catalog, \"{}\", pg_temp",
-        target.schema.replace('"', "\"\"")
-    );
-    let settings = [
-        ("search_path", path),
-        ("statement_timeout", time_ms.to_string()),
-        ("lock_timeout", limit::POSTGRES_LOCK_MS.to_string()),
-        ("idle_in_transaction_session_timeout", time_ms.to_string()),
-        ("default_transaction_read_only", "on".to_owned()),
-    ];
-    let set = settings.map(|(name, value)| {
-        let value = value.replace('\\', "\\\\").replace('\'', "''");
-        format!("pg_catalog.set_config('{name}', E'{value}', false)")
-    });
-    format!("SELECT {}", set.join(", "))
+    let schema = target.schema.replace('"', "\"\"");
+    let lock_ms = limit::POSTGRES_LOCK_MS;
+    format!(
+        "SET search_path TO pg_catalog, \"{schema}\", pg_temp; \
+         SET statement_timeout TO {time_ms}; \
+         SET lock_timeout TO {lock_ms}; \
+         SET idle_in_transaction_session_timeout TO {time_ms}; \
+         SET default_transaction_read_only TO on"
+    )
 }
 
 /// The first value of the last row of a query of ours; nothing if it is null or there is no

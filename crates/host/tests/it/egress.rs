@@ -18,16 +18,16 @@ use crate::lab::{Ending, Lab, raw, redirect, reply};
 use crate::wire::{Dns, Ends, Wire};
 use crate::world::{PUBLIC, nobody};
 
-struct Net {
+pub(crate) struct Net {
     dns: Arc<Dns>,
     wire: Arc<Wire>,
-    settings: EgressSettings,
+    pub(crate) settings: EgressSettings,
     grant: NetworkGrant,
 }
 
 impl Net {
     /// `api.acme.com` is public and listed, and every connection goes to `ends`.
-    fn new(ends: Ends) -> Net {
+    pub(crate) fn new(ends: Ends) -> Net {
         let (dns, wire) = (Arc::new(Dns::default()), Arc::new(Wire::new(ends)));
         dns.say("api.acme.com", PUBLIC);
         let mut settings = EgressSettings::new(nobody());
@@ -43,7 +43,7 @@ impl Net {
         }
     }
 
-    fn egress(&self) -> Egress {
+    pub(crate) fn egress(&self) -> Egress {
         Egress::from_grant(&self.grant, &HostBounds::default(), self.settings.clone())
     }
 }
@@ -71,7 +71,7 @@ fn get(url: &str) -> String {
     format!("GET {url} HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\n\r\n")
 }
 
-fn one(events: &[EgressEvent]) -> &EgressEvent {
+pub(crate) fn one(events: &[EgressEvent]) -> &EgressEvent {
     assert_eq!(events.len(), 1, "{events:?}");
     &events[0]
 }

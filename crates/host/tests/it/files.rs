@@ -320,6 +320,43 @@ fn callers_never_see_each_others_folders() {
     assert!(matches!(open("three"), Err(FilesError::Open { .. })));
 }
 
+/// Attack: a nested repository whose settings name hooks outside of itself, in the operator's
+/// folder. Nothing above the hooks tells of them.
+#[test]
+fn what_a_nested_repository_names_is_not_for_tools() {
+    let scratch = Scratch::new("nested");
+    let own = scratch.path.join("own");
+    for folder in ["vendor/lib/.git", "tools/hooks", "src", "old/hooks"] {
+        fs::create_dir_all(own.join(folder)).unwrap();
+    }
+    let config = "[core]\n\thooksPath = ../../tools/hooks\n\tfsmonitor = ../../old/hooks/watch\n";
+    fs::write(own.join("vendor/lib/.git/config"), config).unwrap();
+    for file in ["tools/hooks/pre-commit", "old/hooks/watch", "src/x"] {
+        fs::write(own.join(file), "before").unwrap();
+    }
+    let before = tree(&own);
+    let grant = FileGrant {
+        base_path: Some(own.display().to_string()),
+        ..grant(true, true)
+    };
+    let files = Files::open(&grant, &scratch.settings()).unwrap().unwrap();
+    for (function, arguments) in [
+        ("writeText", json!(["tools/hooks/pre-commit", "x"])),
+        ("writeText", json!(["tools/hooks/new", "x"])),
+        ("editText", json!(["tools/hooks/pre-commit", "before", "x"])),
+        ("delete", json!(["old/hooks/watch"])),
+        ("copy", json!(["src/x", "old/hooks/watch"])),
+        ("move", json!(["src/x", "tools/hooks/x"])),
+        ("move", json!(["old", "older"])),
+        ("deleteDir", json!(["old"])),
+    ] {
+        let refused = call(&files, function, arguments.clone()).unwrap_err();
+        assert_eq!(refused.reason, "path-protected", "{function} {arguments}");
+        assert_eq!(tree(&own), before, "{function} {arguments}");
+    }
+    call(&files, "writeText", json!(["src/x", "after"])).unwrap();
+}
+
 #[test]
 fn folders_that_cannot_be_opened_are_errors() {
     let scratch = Scratch::new("errors");

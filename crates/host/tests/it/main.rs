@@ -18,6 +18,7 @@ mod copy;
 mod credential;
 mod crypto;
 mod egress;
+mod egress_tunnel;
 mod face;
 mod fetch;
 mod files;

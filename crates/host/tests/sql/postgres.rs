@@ -8,7 +8,8 @@ use std::time::Duration;
 use host::fetch::Tls;
 use host::fetch::connect::TcpConnector;
 use host::sql::postgres::{
-    self, POSTGRES_DESCRIBE, POSTGRES_TABLES, PostgresNetwork, PostgresTarget, PostgresTask,
+    self, CheckedRoles, POSTGRES_DESCRIBE, POSTGRES_TABLES, PostgresNetwork, PostgresTarget,
+    PostgresTask,
 };
 use host::sql::{SqlAnswer, SqlBounds, SqlFault, SqlFaultKind, SqlMode};
 use serde_json::{Value, json};
@@ -137,6 +138,7 @@ fn network(server: &Postgres) -> PostgresNetwork {
         resolver: Arc::new(Dns::default()),
         connector: Arc::new(TcpConnector),
         private_hosts: Arc::new([]),
+        checked_roles: CheckedRoles::default(),
     }
 }
 
@@ -222,6 +224,31 @@ async fn a_role_that_may_do_more_than_data_is_refused() {
     .unwrap();
     let ended = lab.run(&member, SqlMode::Read, "SELECT 1").await;
     assert_eq!(kind(ended), SqlFaultKind::Connection);
+}
+
+/// A role that was found good counts as good for a while, as on a connection that is kept; one
+/// that was refused is asked about again.
+#[tokio::test]
+async fn a_good_role_is_remembered_and_a_refused_one_is_not() {
+    let lab = Lab::new().await;
+    let super_user = lab.target("postgres");
+    let role = format!("{}_grown", lab.database);
+    let change = async |words: &str| outside(&super_user, words).await.unwrap();
+    change(&format!("CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")).await;
+    let target = lab.target(&role);
+    let ask = async |network: &PostgresNetwork| {
+        let task = task("SELECT 1", &[], SqlMode::Read, bounds());
+        postgres::run(&target, network, task).await
+    };
+    let known = network(lab.server);
+    ask(&known).await.unwrap();
+    change(&format!("ALTER ROLE {role} REPLICATION")).await;
+    ask(&known).await.unwrap();
+    let other = network(lab.server);
+    assert_eq!(kind(ask(&other).await), SqlFaultKind::Connection);
+    assert_eq!(kind(ask(&other).await), SqlFaultKind::Connection);
+    change(&format!("ALTER ROLE {role} NOREPLICATION")).await;
+    ask(&other).await.unwrap();
 }
 
 #[tokio::test]
@@ -503,6 +530,7 @@ async fn a_host_inside_is_reached_only_if_the_operator_says_so() {
             resolver: Arc::new(dns),
             connector: Arc::<Wire>::clone(&wire),
             private_hosts: Arc::new([]),
+            checked_roles: CheckedRoles::default(),
         };
         let target = PostgresTarget {
             host: Host::parse(host).unwrap(),
@@ -554,6 +582,7 @@ async fn a_server_that_never_answers_does_not_hold_the_call() {
         resolver: Arc::new(Dns::default()),
         connector: Arc::new(Wire::new(Ends::Hangs)),
         private_hosts: Arc::new([]),
+        checked_roles: CheckedRoles::default(),
     };
     let target = PostgresTarget {
         host: Host::parse("93.184.216.34").unwrap(),
@@ -613,6 +642,7 @@ async fn a_hostile_server_ends_the_call_and_nothing_else() {
             resolver: Arc::new(Dns::default()),
             connector: Arc::new(Wire::new(Ends::Lab(address))),
             private_hosts: Arc::new([]),
+            checked_roles: CheckedRoles::default(),
         };
         let task = task("SELECT 1", &[], SqlMode::Read, bounds());
         let ended = postgres::run(&target, &network, task).await;

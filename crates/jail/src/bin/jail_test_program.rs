@@ -2,13 +2,16 @@
 //! standard input and writes what becomes of it as lines of JSON.
 //!
 //! - `run`: waits for the end, and tells what the child wrote and how it ended;
-//! - `hold`: tells the child's process, then waits to be killed.
+//! - `hold`: tells the child's process, then waits to be killed;
+//! - `group FOLDER`: starts nothing; a copy of it begins in that control group, and tells where
+//!   it is.
 //!
 //! With `without-landlock`, `without-seccomp` or `without-namespaces` as second argument it
 //! first takes that away from itself, as an older kernel or a container would.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,6 +20,7 @@ use jail::{
     JailEgress, JailLimits, JailNetwork, JailOverlay, JailRung, JailSettings, JailedChild,
     WorkerProgram,
 };
+use sandbox::walls::system;
 use seccompiler::{
     SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
@@ -57,7 +61,11 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match play(&arguments) {
+    let played = match arguments.as_slice() {
+        ["group", folder] => begin_in_group(folder),
+        arguments => play(arguments),
+    };
+    match played {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = say(&json!({"broken": error.to_string()}));
@@ -103,6 +111,22 @@ fn play(arguments: &[&str]) -> io::Result<()> {
             Some(_) | None => Err(io::Error::other("unknown argument")),
         }
     })
+}
+
+fn begin_in_group(folder: &str) -> io::Result<()> {
+    let folder = std::fs::File::open(folder)?;
+    let (child, has_begun) = system::fork_into(system::NEW_USERS, Some(folder.as_fd()))?;
+    match child {
+        None => {
+            let groups = std::fs::read_to_string("/proc/self/cgroup")?;
+            say(&json!({"groups": groups, "begun": has_begun}))?;
+            system::exit_now(0)
+        }
+        Some(child) => {
+            rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty())?;
+            Ok(())
+        }
+    }
 }
 
 fn settings(request: Request) -> JailSettings {

@@ -70,7 +70,11 @@ fn a_delegated_tree_bounds_memory_swap_and_processes() {
     assert_eq!(tree.read(&tree.name("memory.swap.max")), "0");
     let processes = 10 + limit::PROCESSES_SEEN;
     assert_eq!(tree.read(&tree.name("pids.max")), processes.to_string());
-    group.join().unwrap();
+    tree.write(&tree.name("cgroup.procs"), "");
+    let open = group.open().unwrap();
+    open.join().unwrap();
+    // A process can also begin in it.
+    assert!(open.folder().is_some());
     // Nought is the process that writes.
     assert_eq!(tree.read(&tree.name("cgroup.procs")), "0");
     // What is divided already is not asked for again.

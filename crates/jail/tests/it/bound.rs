@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::help::{Scratch, User, everywhere, marked, marker};
+use crate::help::{PROGRAM, Scratch, User, everywhere, marked, marker};
 
 /// Doubles its processes nine times and no more, for the machine's sake.
 const BOMB: &str = include_str!("attack/bomb.py");
@@ -24,6 +24,31 @@ fn a_bomb_of_processes_is_killed_whole() {
         request["limits"]["processes"] = json!(40);
         assert_eq!(scratch.run(&request).exit, "Code(0)");
     }
+}
+
+/// Where this machine has a tree of version two in which groups can be made; a container has
+/// none, nor has an ordinary user without delegation.
+#[test]
+fn a_process_begins_in_a_group_of_version_two() {
+    let name = format!("ringfence-test-{}", std::process::id());
+    let trees = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(std::path::Path::new);
+    let made = trees.iter().find_map(|tree| {
+        let folder = tree.join(&name);
+        let is_two = tree.join("cgroup.controllers").exists();
+        (is_two && std::fs::create_dir(&folder).is_ok()).then_some(folder)
+    });
+    let Some(folder) = made else { return };
+    let ran = std::process::Command::new(PROGRAM)
+        .arg("group")
+        .arg(&folder)
+        .output()
+        .unwrap();
+    std::fs::remove_dir(&folder).unwrap();
+    let said: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(said["begun"], true, "{said}");
+    let groups = said["groups"].as_str().unwrap();
+    let own = groups.lines().find(|line| line.starts_with("0::")).unwrap();
+    assert!(own.ends_with(&name), "{groups}");
 }
 
 #[test]

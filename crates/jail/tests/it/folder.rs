@@ -30,6 +30,17 @@ fn a_workspace_in_the_private_folder_is_the_childs() {
         let mut again = request.clone();
         again["command"][2] = json!("cat file sub/new; echo more >> sub/new");
         assert_eq!(scratch.run(&again).done(), "after\nx\n");
+        // By one that only reads it, and has a new folder of its own.
+        let mut reading = request.clone();
+        reading["home"] = json!(scratch.path("home/.ringfence/fresh"));
+        reading["read"] = reading["workspaces"].take();
+        reading["workspaces"] = json!([]);
+        reading["private"] = json!([]);
+        reading["command"][2] = json!("cat file; echo no > file; true");
+        let ran = scratch.run(&reading);
+        assert_eq!(ran.done(), "after\n", "{user:?} {rung:?} {ran:?}");
+        let text = fs::read_to_string(scratch.path("home/.ringfence/work/file")).unwrap();
+        assert_eq!(text, "after\n");
         let owner = fs::metadata(scratch.path("home/.ringfence/work/sub/new"))
             .unwrap()
             .uid();

@@ -151,7 +151,10 @@ impl Auth {
             )),
         };
         match found {
+            // Only a wrong credential is a guess. A missing scope, or an issuer that is
+            // down, is none.
             Err(refusal) if refusal.reason == Reason::GateToken => {
+                // Beyond the bound the client is told to wait, and nothing about its key.
                 self.peers.count_failure(peer, now.steady)?;
                 Err(refusal)
             }

@@ -21,6 +21,7 @@ impl Rate {
     pub fn new(count: u64, window: Duration) -> Rate {
         let count = count.max(1);
         let nanos = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
+        // Rounded up: the rate is never higher than was set.
         let token = nanos.div_ceil(count).max(1);
         Rate {
             token: Duration::from_nanos(token),
@@ -41,6 +42,8 @@ impl Bucket {
     pub fn take(&mut self, rate: Rate, now: Duration) -> Result<(), Duration> {
         let full_at = self.full_at.max(now).saturating_add(rate.token);
         let behind = full_at.saturating_sub(now);
+        // A refusal changes nothing: a client that keeps trying does not prolong its own
+        // wait.
         if behind > rate.whole {
             return Err(behind.saturating_sub(rate.whole));
         }
@@ -105,6 +108,7 @@ impl<K: Eq + Hash> Buckets<K> {
     pub fn look(&self, key: &K, now: Duration) -> Result<(), Duration> {
         match self.known.get(key) {
             Some(bucket) => bucket.look(self.rate, now),
+            // One that is not known has a full bucket.
             None if self.known.len() < self.count_max => Ok(()),
             None => self.newcomers.look(self.rate, now),
         }
@@ -124,6 +128,7 @@ impl<K: Eq + Hash> Buckets<K> {
 
     fn make_room(&mut self, now: Duration) -> bool {
         if self.known.len() >= self.count_max && now >= self.purge_at {
+            // Not at every newcomer: in a flood each request would walk the whole table.
             self.purge_at = now.saturating_add(limit::PURGE_INTERVAL);
             self.known.retain(|_, bucket| !bucket.is_full(now));
         }

@@ -64,6 +64,7 @@ pub(super) fn stamp(response: &mut Response, origin: Option<HeaderValue>) {
         ACCESS_CONTROL_EXPOSE_HEADERS,
         HeaderValue::from_static(EXPOSED),
     );
+    // A cache must not hand this answer to a page of another origin.
     into.append(VARY, HeaderValue::from_static("Origin"));
 }
 
@@ -75,6 +76,7 @@ fn allowed_headers(headers: &HeaderMap) -> String {
     let asked = asked.flat_map(|value| value.split(','));
     for name in asked.take(limit::PREFLIGHT_HEADERS_MAX) {
         let name = name.trim().to_ascii_lowercase();
+        // The name goes into a header of ours, so it may hold nothing but a name.
         let is_plain = name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');

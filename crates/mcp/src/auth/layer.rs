@@ -100,12 +100,15 @@ async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Resp
     let response = match check_host_and_origin(&guard, &request) {
         Err(refusal) => refusal.into_response(),
         Ok(origin) => {
+            // A browser sends no credential with a preflight, so it is answered before
+            // one is wanted.
             let mut response = if cors::is_preflight(request.method(), request.headers()) {
                 cors::preflight(request.headers())
             } else {
                 let passed = authenticate(&guard, request, next).await;
                 passed.unwrap_or_else(AuthRefusal::into_response)
             };
+            // Refusals as well: without these headers a page cannot read why.
             cors::stamp(&mut response, origin);
             response
         }
@@ -172,6 +175,7 @@ async fn authenticate(
     auth.peers.count_request(peer, now.steady)?;
     let role = match guard.audience {
         Audience::Anyone | Audience::Probes => {
+            // Code behind these routes knows no caller and must not see a key.
             request.headers_mut().remove(AUTHORIZATION);
             return Ok(next.run(request).await);
         }
@@ -183,6 +187,7 @@ async fn authenticate(
         let credential = bearer::read(&headers, request.uri().query())?;
         auth.principal(credential, peer, now).await?
     };
+    // Invariant 7: an agent's key opens no route of operators, and the other way round.
     if principal.role != role {
         return Err(wrong_role(principal.role));
     }

@@ -42,6 +42,7 @@ pub fn warnings(address: SocketAddr, mode: AuthMode) -> Vec<String> {
 }
 
 fn is_loopback(address: IpAddr) -> bool {
+    // For the standard library `::ffff:127.0.0.1` is not loopback.
     address.to_canonical().is_loopback()
 }
 

@@ -15,7 +15,7 @@ pub const TOKEN_FILE: &str = "token";
 /// Longer than any token with its line break.
 const FILE_BYTES_MAX: u64 = 256;
 
-/// A token, and whether it was made just now.
+/// A token, and whether it is new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalToken {
     /// The token.
@@ -145,6 +145,7 @@ fn read(path: &Path) -> Result<Option<Secret>, TokenError> {
         path: path.to_owned(),
         source,
     };
+    // Looked at before it is opened: opening a pipe would wait for its writer.
     let about = match fs::symlink_metadata(path) {
         Ok(about) => about,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -192,6 +193,7 @@ fn write(home: &Path, path: &Path, secret: &Secret) -> Result<bool, TokenError> 
     let _ = fs::remove_file(&unfinished);
     match named {
         Ok(()) => {
+            // The name must be on the disk: clients use the token from now on.
             let folder = File::open(home).and_then(|folder| folder.sync_all());
             folder.map_err(fail)?;
             Ok(true)
@@ -204,6 +206,7 @@ fn write(home: &Path, path: &Path, secret: &Secret) -> Result<bool, TokenError> 
 fn write_whole(path: &Path, secret: &Secret) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options
+        // Readable by its owner alone from the first moment.
         .write(true)
         .create_new(true)
         .mode(0o600)

@@ -144,6 +144,8 @@ impl Oauth {
         if !self.rule.algorithms.contains(&token.algorithm) {
             return Err(Rejection::Invalid("its algorithm is not accepted here"));
         }
+        // Read before the key. If the keys change meanwhile, the token is remembered
+        // under the old version and checked again.
         let version = self.issuer.version();
         let key_name = token.key_name.as_deref();
         let known = self.issuer.key(key_name, token.algorithm, now.steady);
@@ -155,6 +157,7 @@ impl Oauth {
         let claims = token
             .verified(&key)
             .ok_or(Rejection::Invalid("its signature is wrong"))?;
+        // Judged before it is remembered, so that invalid tokens displace no valid ones.
         let principal = self.rule.principal(&claims, now.unix_ms)?;
         self.remember(digest, claims, version, now.steady);
         Ok(principal)
@@ -188,6 +191,7 @@ impl Oauth {
         let version = self.issuer.version();
         let verified = self.verified();
         let found = verified.tokens.get(digest)?;
+        // A key that the issuer withdrew takes its tokens with it.
         (verified.version == version && now < found.until).then(|| found.claims.clone())
     }
 
@@ -203,6 +207,7 @@ impl Oauth {
             verified.tokens.retain(|_, token| now < token.until);
         }
         if verified.tokens.len() >= limit::VERIFIED_MAX {
+            // Each token is only checked once more.
             verified.tokens.clear();
         }
         let until = now.saturating_add(limit::VERIFIED_AGE_MAX);
@@ -246,8 +251,10 @@ impl TokenRule {
             return Err(Rejection::Scopes(missing));
         }
         Ok(Principal {
+            // A prefix of its own: an issuer cannot name the caller of one of our keys.
             caller: Caller::named(format!("oauth:{name}")),
             id: PrincipalId::subject(&self.issuer, subject),
+            // Invariant 7: no issuer's token answers questions.
             role: Role::Agent,
             scopes: scopes.into(),
         })

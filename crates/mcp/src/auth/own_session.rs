@@ -47,6 +47,7 @@ async fn check_session(
     let is_end = *request.method() == Method::DELETE;
     let response = next.run(request).await;
     let status = response.status();
+    // rmcp does not know it any more, so the table forgets it, too.
     if status == StatusCode::NOT_FOUND || (is_end && status.is_success()) {
         sessions.end(&id);
     }

@@ -27,6 +27,8 @@ enum Peer {
 
 impl Peer {
     fn of(address: IpAddr) -> Peer {
+        // On a socket for both families an IPv4 client arrives as `::ffff:a.b.c.d`. All
+        // of those would share one count.
         match address.to_canonical() {
             IpAddr::V4(address) => Peer::V4(address.octets()),
             IpAddr::V6(address) => {

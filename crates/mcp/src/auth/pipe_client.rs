@@ -46,6 +46,7 @@ impl PipeClient {
         };
         Some(PipeClient(Shows::Key {
             id: id.to_owned(),
+            // The key itself is not kept.
             digest: key::digest(text),
             keys,
             clock,

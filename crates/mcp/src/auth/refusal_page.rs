@@ -74,6 +74,7 @@ pub(super) fn put(mut response: Response) -> Response {
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
+    // It was that of the JSON.
     headers.remove(CONTENT_LENGTH);
     *response.body_mut() = Body::from(page);
     response

@@ -101,6 +101,7 @@ impl Sessions {
     /// Begins a session of a principal, and returns the sessions that had to end for
     /// it. Ids are random; an id in use stays with its owner.
     pub fn begin(&self, id: &Arc<str>, principal: &Principal) -> Result<Vec<Arc<str>>, NoRoom> {
+        // Unlocked at the end of this statement: the callback may ask about sessions.
         let begun = self.lock().begin(id, principal, &self.inner.bounds);
         for ended in begun.iter().flatten() {
             self.tell_end(ended);
@@ -174,6 +175,7 @@ pub(crate) struct SessionUse {
 
 impl Drop for SessionUse {
     fn drop(&mut self) {
+        // The session may have ended since.
         if let Some(session) = self.sessions.lock().all.get_mut(&self.id) {
             let uses = session.uses(self.what);
             *uses = uses.saturating_sub(1);
@@ -262,6 +264,7 @@ impl Known {
             longest.map(|(id, _)| Arc::clone(id))
         };
         let gives_way = match idle(true) {
+            // A caller that has its share ends nobody else's session.
             None if own < bounds.per_caller => idle(false),
             found => found,
         };

@@ -33,6 +33,7 @@ impl Content {
         if !bytes.trim_ascii_start().starts_with(b"[") || !has_batches(headers) {
             return Content::Single;
         }
+        // rmcp answers what is no JSON.
         let Ok(messages) = serde_json::from_slice::<Vec<Value>>(bytes) else {
             return Content::Single;
         };
@@ -44,6 +45,8 @@ impl Content {
         } else if messages.len() > most {
             Content::Refused(format!("a batch has at most {most} messages"))
         } else if messages.iter().any(is_handshake) {
+            // The specification forbids it: a handshake begins the session that a batch is
+            // part of.
             Content::Refused("`initialize` cannot be part of a batch".to_owned())
         } else {
             Content::Batch(messages)

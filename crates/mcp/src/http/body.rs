@@ -242,6 +242,7 @@ async fn forward(state: BodyState, caller: &str, request: Request, next: Next) -
             early::stream_if_late(running, state.stream_first).await
         }
         (Content::Batch(messages), _) => {
+            // Authentication has counted the first.
             let more = messages.len().saturating_sub(1);
             let limit = parts.extensions.get::<MessageLimit>();
             if let Some(Err(refusal)) = limit.map(|limit| limit.count(more)) {
@@ -274,6 +275,7 @@ impl Passing {
         if method == Method::DELETE && response.status() == StatusCode::ACCEPTED {
             return StatusCode::NO_CONTENT.into_response();
         }
+        // What rmcp says in JSON is in the form of the specification already.
         if response.status().as_u16() < 400 || is_json(&response) {
             return response;
         }
@@ -284,6 +286,7 @@ impl Passing {
 /// Hands each message of a batch to rmcp as if it had come alone. The reply to the
 /// batch holds their slots and bytes until it was sent.
 async fn pass_on_batch(passing: Passing, messages: Vec<Value>, mut parts: Parts) -> Response {
+    // It is the length of the whole batch.
     parts.headers.remove(header::CONTENT_LENGTH);
     let whole = parts.extensions.get::<ReplyHold>().cloned();
     let whole = whole.unwrap_or_default();

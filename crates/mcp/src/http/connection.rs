@@ -1,15 +1,18 @@
 //! Sockets and connections: how many there are, how long a head may take, and how
 //! they end.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{ConnectInfo, Request};
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::Next;
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderValue, Request, StatusCode, Uri, header};
 use axum::response::Response;
-use axum::{Extension, Router, middleware};
+use futures_util::future::{Either, ready};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustix::net::sockopt;
@@ -47,12 +50,12 @@ pub async fn listen(
     let room = Arc::new(Semaphore::new(
         bounds.connections_max.min(Semaphore::MAX_PERMITS),
     ));
-    let app = app.layer(middleware::from_fn(bound_head));
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             () = end.cancelled() => break,
             accepted = listener.accept() => accepted,
+            // Collects connections that ended. The set would keep each result otherwise.
             Some(_) = connections.join_next() => continue,
         };
         let Ok((stream, peer)) = accepted else {
@@ -63,23 +66,21 @@ pub async fn listen(
         prepare(&stream, bounds);
         match Arc::clone(&room).try_acquire_owned() {
             Ok(place) => {
-                let reached = stream
-                    .local_addr()
-                    .map(|address| Extension(ReachedAddress(address)));
-                let app = app.clone().layer(Extension(ConnectInfo(peer)));
-                let app = match reached {
-                    Ok(reached) => app.layer(reached),
-                    Err(_) => app,
+                let ends = ConnectionEnds {
+                    peer,
+                    reached: stream.local_addr().ok(),
                 };
+                let app = app.clone();
                 let end = (end.clone(), transport.cut.clone());
                 let stream = WriteTimeout::new(stream, bounds.write_max);
                 let head_max = bounds.head_max;
-                connections.spawn(connection(stream, app, head_max, end, place));
+                connections.spawn(connection(stream, ends, app, head_max, end, place));
             }
             Err(_) => turn_away(stream).await,
         }
     }
     drop(listener);
+    // In this order: calls end, their answers are written, then streams are cut.
     drain.await;
     let bound = Duration::from_secs(limit::SHUTDOWN_ANSWER_SECONDS);
     let _ = timeout(bound, transport.answers.wait_written()).await;
@@ -105,22 +106,45 @@ fn prepare(stream: &TcpStream, bounds: &HttpBounds) {
     let _ = sockopt::set_tcp_user_timeout(stream, patience_ms);
 }
 
+/// Between which addresses a connection is.
+#[derive(Clone, Copy)]
+struct ConnectionEnds {
+    peer: SocketAddr,
+    /// None if the socket is gone already.
+    reached: Option<SocketAddr>,
+}
+
 /// One connection, for as long as it lives. Asked to end, it takes no further
 /// request; when the streams are cut, it goes.
 async fn connection(
     stream: WriteTimeout<TcpStream>,
+    ends: ConnectionEnds,
     app: Router,
     head_max: Duration,
     (end, cut): (CancellationToken, CancellationToken),
     _place: OwnedSemaphorePermit,
 ) {
+    let app = TowerToHyperService::new(app);
+    // Not layers of the router: a layer wraps every route again for each connection, and
+    // is cloned for each request.
+    let service = service_fn(|mut request: Request<Incoming>| {
+        if let Some(refusal) = refuse_head(&request) {
+            return Either::Left(ready(Ok(refusal)));
+        }
+        let extensions = request.extensions_mut();
+        extensions.insert(ConnectInfo(ends.peer));
+        if let Some(reached) = ends.reached {
+            extensions.insert(ReachedAddress(reached));
+        }
+        Either::Right(app.call(request))
+    });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         // Also runs between requests, so that it bounds idle connections.
         .header_read_timeout(head_max)
         .max_headers(limit::HEADERS_MAX)
         .max_buf_size(limit::CONNECTION_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+        .serve_connection(TokioIo::new(stream), service);
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         _ = serving.as_mut() => return,
@@ -141,19 +165,20 @@ async fn turn_away(mut stream: TcpStream) {
         let _ = stream.write_all(FULL).await;
         let _ = stream.shutdown().await;
     };
+    // Bounded, because no connection is accepted meanwhile.
     let _ = timeout(Duration::from_millis(100), said).await;
 }
 
 /// Refuses a head that is too long: the first line and the headers, as they are
 /// written, but for white space around values.
-async fn bound_head(request: Request, next: Next) -> Response {
+fn refuse_head<B>(request: &Request<B>) -> Option<Response> {
     const LINE: usize = " HTTP/1.1\r\n".len() + 1;
     const BETWEEN: usize = ": \r\n".len();
-    let line = request.method().as_str().len() + request.uri().to_string().len() + LINE;
+    let line = request.method().as_str().len() + uri_length(request.uri()) + LINE;
     let headers = request.headers().iter();
     let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + BETWEEN);
     if line + headers.sum::<usize>() + 2 <= limit::HEAD_BYTES_MAX {
-        return next.run(request).await;
+        return None;
     }
     let most = limit::HEAD_BYTES_MAX;
     let message = format!("the head of the request is longer than {most} bytes");
@@ -161,5 +186,17 @@ async fn bound_head(request: Request, next: Next) -> Response {
     let mut response = body::refusal(status, TRANSPORT, &message, &Value::Null);
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(header::CONNECTION, close);
-    response
+    Some(response)
+}
+
+/// As many bytes as the target has when it is written, or a few more.
+fn uri_length(uri: &Uri) -> usize {
+    let authority = uri
+        .authority()
+        .map_or(0, |authority| authority.as_str().len());
+    let scheme = uri
+        .scheme_str()
+        .map_or(0, |scheme| scheme.len() + "://".len());
+    let path = uri.path_and_query().map_or(1, |path| path.as_str().len());
+    scheme + authority + path
 }

@@ -46,6 +46,7 @@ fn stream(running: Running) -> Response {
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::CONTENT_TYPE, "text/event-stream");
     set(header::CACHE_CONTROL, "no-cache");
+    // nginx would otherwise collect the events before it passes them on.
     set(header::HeaderName::from_static("x-accel-buffering"), "no");
     response
 }
@@ -74,6 +75,7 @@ async fn next(state: State) -> Option<(Bytes, State)> {
                 let comment = Bytes::from_static(COMMENT);
                 return Some((comment, State::Streams(body.into_data_stream())));
             }
+            // The answer is in memory already. A bound would only lose it.
             let message = to_bytes(body, usize::MAX).await.ok()?;
             let (begin, end) = EVENT;
             let rest = stream::iter([message, Bytes::from_static(end)]);

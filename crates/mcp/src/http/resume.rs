@@ -199,11 +199,14 @@ impl Drop for Followed {
         runtime.spawn(async move {
             let mut came = VecDeque::new();
             while let Some(message) = messages.next().await {
+                // The newest are kept: the answer is the last of them.
                 if came.len() >= limit::STREAM_MESSAGES_MAX {
                     came.pop_front();
                 }
                 came.push_back(message);
             }
+            // In use until here, so that the session does not end before its answer is
+            // kept.
             cache.keep(session, came.into());
             drop(in_use);
         });

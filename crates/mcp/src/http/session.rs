@@ -132,6 +132,7 @@ impl SessionManager for RmcpSessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionFault> {
+        // The table first: no request may reach a session that is about to close.
         self.table.end(id);
         self.resume.forget(id);
         Ok(self.rmcp.close_session(id).await?)
@@ -142,6 +143,7 @@ impl SessionManager for RmcpSessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionFault> {
+        // Before anything is awaited, or the session could give way to another one.
         let in_use = self.table.start(id, InUse::Request);
         let messages = self.rmcp.create_stream(id, message).await?;
         Ok(self.resume.follow(id, messages, in_use))

@@ -43,6 +43,8 @@ async fn add(State(door): State<Door>, body: String) -> Response {
     match answered.await {
         Ok(Ok(Ok(signature))) => format!("{signature}\n").into_response(),
         Ok(Ok(Err(refusal))) => refused(refusal),
+        // Without a signature: a witness that forgets what it signed would sign a fork
+        // later.
         Ok(Err(_)) | Err(_) => {
             let message = "the witness cannot remember the checkpoint now\n";
             (StatusCode::SERVICE_UNAVAILABLE, message).into_response()

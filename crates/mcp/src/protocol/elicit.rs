@@ -96,6 +96,7 @@ impl Elicit {
             question: Some(asking.id.clone()),
         };
         let result = asking.await_response().await;
+        // Answered or given up: there is nothing to withdraw.
         open.question = None;
         match result? {
             ClientResult::ElicitResult(result) => Ok(result),
@@ -207,6 +208,7 @@ pub(super) fn judge(
     }
     let members = result.content.as_ref().and_then(Value::as_object);
     let chosen = members
+        // A form with other fields is not the one that was sent.
         .filter(|members| members.len() == 1)
         .and_then(|members| members.get(FIELD)?.as_str())
         .and_then(scope)

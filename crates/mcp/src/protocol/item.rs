@@ -65,5 +65,6 @@ fn shown<T: DeserializeOwned>(
         fields.insert("description".to_owned(), lines.join("\n").into());
     }
     rename(&mut fields, &document.name);
+    // An item that does not fit the protocol is left out. The rest of the list stands.
     serde_json::from_value(Value::Object(fields)).ok()
 }

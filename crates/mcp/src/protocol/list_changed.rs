@@ -125,6 +125,7 @@ impl Listeners {
         channel: ListenerChannel,
         most: u64,
     ) -> Option<u64> {
+        // Before the lock: a list walks the gates of every tool.
         let seen = list_digest(engine, &caller);
         let mut listeners = self.lock();
         listeners

@@ -76,6 +76,7 @@ impl ParkedCalls {
     /// Keeps a call until its client comes again. One too many is given up.
     pub(crate) fn park(&self, parked: ParkedCall) -> bool {
         let mut all = lock(&self.0);
+        // Each of them keeps a connection to a server busy.
         let has_room = all.len() < limit::PARKED_CALLS_MAX;
         if has_room {
             all.insert(parked.question.id.clone(), parked);
@@ -128,6 +129,7 @@ pub(crate) async fn while_asking<T>(
     let mut call = pin!(call);
     loop {
         let question = tokio::select! {
+            // Biased: a call that has ended asks nothing more.
             biased;
             ended = &mut call => return ended,
             Some(question) = questions.recv() => question,
@@ -232,6 +234,8 @@ impl RunningCall {
         wait: Duration,
         stop: &CancellationToken,
     ) -> RunningCall {
+        // Not the token of the request: the call outlives it while its client fetches an
+        // answer.
         let cancel = stop.child_token();
         request.cancel = cancel.clone();
         let (progress, feed) = progress::listener();
@@ -272,6 +276,8 @@ impl RunningCall {
                         Ok((outcome, slot)) => ParkedStep::Ended(Box::new(outcome), slot),
                         Err(_) => ParkedStep::Lost,
                     },
+                    // Only once: a cancelled token is ready at every poll, and the loop
+                    // would spin.
                     () = context.ct.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
                 }
             }

@@ -72,6 +72,7 @@ pub(crate) async fn while_running<T>(
     let mut beat = started + Duration::from_millis(limit::PROGRESS_FIRST_MS);
     loop {
         let sentence = tokio::select! {
+            // Biased: no sign of life after the end.
             biased;
             outcome = &mut call => {
                 send_last(feed, peer, token, sent).await;
@@ -96,6 +97,8 @@ pub(crate) async fn while_running<T>(
                 return outcome;
             }
         }
+        // The pause bounds how often a client is told. Sentences meanwhile stay in the
+        // feed.
         beat = Instant::now() + Duration::from_millis(limit::PROGRESS_EVERY_MS);
         let gap = Instant::now() + Duration::from_millis(limit::PROGRESS_GAP_MS);
         tokio::select! {

@@ -260,7 +260,7 @@ pub(crate) fn server_answer(response: &Value) -> ElicitAnswer {
     }
 }
 
-/// The wall clock: a state may be opened by a later process.
+/// The wall clock, which also runs while the machine sleeps.
 fn now_ms() -> u64 {
     u64::try_from(Clock::system().now_ms()).unwrap_or(0)
 }

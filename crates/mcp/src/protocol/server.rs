@@ -29,6 +29,7 @@ use crate::era::Era;
 use crate::limit;
 use crate::protocol::door::{Door, Inner};
 use crate::protocol::list_changed::ListenerChannel;
+use crate::protocol::server::items::switches;
 use crate::protocol::server::operate::{Operated, Operation, refuse_busy};
 use crate::protocol::{instruction, reply, tool};
 use crate::unsent::{self, ReplyHold};
@@ -210,17 +211,11 @@ impl McpServer {
                 ));
             }
         };
-        let offered = self.inner().engine.listed(&caller);
-        let mut rest = offered.iter().skip_while(|offered| {
-            !after.is_empty() && offered.usable.document.name.as_str() <= after
-        });
-        let tools: Vec<_> = rest
-            .by_ref()
-            .take(limit::TOOLS_PAGE_MAX)
-            .map(tool::listed)
-            .collect();
-        let more = rest.next().is_some();
-        let last = tools.last().filter(|_| more);
+        let engine = &self.inner().engine;
+        // By name, not by number: a tool that comes or goes meanwhile moves no page.
+        let page = engine.listed_page(&caller, after, limit::TOOLS_PAGE_MAX);
+        let tools: Vec<_> = page.tools.iter().map(tool::listed).collect();
+        let last = tools.last().filter(|_| page.has_more);
         let next_cursor = last.map(|tool| format!("{CURSOR}{}", tool.name));
         let mut listed = ListToolsResult::with_all_items(tools);
         listed.next_cursor = next_cursor;
@@ -293,8 +288,9 @@ impl ServerHandler for McpServer {
             .enable_tools()
             .enable_tool_list_changed()
             .build();
-        // An undeclared capability does not exist for clients.
-        let switches = self.switches();
+        // An undeclared capability does not exist for clients. rmcp asks before every
+        // request, most of which never show it, so this does not look at the files.
+        let switches = switches(&self.inner().engine.registry().latest());
         if switches.prompts {
             let mut prompts = PromptsCapability::default();
             prompts.list_changed = Some(true);
@@ -316,9 +312,9 @@ impl ServerHandler for McpServer {
     ) -> Result<DiscoverResult, ErrorData> {
         let caller = self.caller(&context.extensions)?;
         let versions = self.supported_protocol_versions().into_owned();
-        let info = self
-            .get_info()
-            .with_instructions(self.instructions(&caller));
+        // First, because it looks at the files: the capabilities are then those of now.
+        let instructions = self.instructions(&caller);
+        let info = self.get_info().with_instructions(instructions);
         Ok(DiscoverResult::from_server_info(versions, info))
     }
 
@@ -329,8 +325,10 @@ impl ServerHandler for McpServer {
     ) -> Result<InitializeResult, ErrorData> {
         let caller = self.caller(&context.extensions)?;
         context.peer.set_peer_info(request.clone());
+        // First, because it looks at the files: the capabilities are then those of now.
+        let instructions = self.instructions(&caller);
         let info = self.negotiate_initialize(&request)?;
-        Ok(info.with_instructions(self.instructions(&caller)))
+        Ok(info.with_instructions(instructions))
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -401,10 +399,11 @@ impl ServerHandler for McpServer {
     }
 
     /// For the transport, which checks headers against the schema. It does not know
-    /// who asks, so it learns nothing but the names of the arguments.
+    /// who asks, so it learns nothing but the names of the arguments. A client knows the
+    /// headers of a changed tool from a list, and every list looks at the files.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let now = self.inner().engine.registry().current();
-        let found = now.tool(name)?;
+        let latest = self.inner().engine.registry().latest();
+        let found = latest.tool(name)?;
         let schema = tool::schema(&found.body, &found.usable.document);
         Some(Tool::new_with_raw(name.to_owned(), None, schema))
     }

@@ -155,6 +155,7 @@ where
         let until = self.until.clone();
         loop {
             let line = tokio::select! {
+                // Biased: once asked to end, no line is read that is already there.
                 biased;
                 () = until.soft.cancelled() => {
                     // What runs may still answer.
@@ -199,6 +200,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Out<W> {
                     fault => fault,
                 },
             };
+            // Before the wake-up: the reader looks for the room at once.
             drop(share);
             sent.notify_waiters();
             written
@@ -275,6 +277,7 @@ impl Line {
                 let mut tail = bytes;
                 tail.extend_from_slice(piece);
                 keep_end(&mut tail);
+                // The line may have had megabytes.
                 tail.shrink_to_fit();
                 self.ends = Some((head, tail));
             }

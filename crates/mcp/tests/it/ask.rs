@@ -72,7 +72,7 @@ async fn a_client_may_be_unable_after_all() {
     assert_eq!((facts[0].runs, facts[0].shown), (0, 1));
 }
 
-/// A call that is taken back takes its question along.
+/// The question of a cancelled call is closed with it.
 #[tokio::test]
 async fn a_cancelled_call_takes_its_question_back() {
     let scene = Scene::new("cancelled", Column::LegacyPipe, "wait_seconds = 60\n").await;

@@ -1,4 +1,4 @@
-//! A call that is taken back stops: the request of its tool hangs up, and its audit
+//! A cancelled call stops: the request of its tool hangs up, and its audit
 //! row says so.
 
 use std::time::Instant;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::Faults;
 use super::shown::{toml_list, toml_text};
+use super::{Faults, StoreConfig};
 use crate::limits;
 use crate::record::audit::anchor::AnchorPace;
 use crate::record::note::{NoteFault, NoteKey, NoteKeyKind};
@@ -64,6 +64,13 @@ pub struct ShipConfig {
     pub url: String,
     /// The variable that holds the password.
     pub password: Option<String>,
+    /// More authorities for its certificate, as a PEM file; a relative one is under the
+    /// home folder.
+    pub ca_file: Option<String>,
+    /// Whether calls of L4 and up wait until their opening is there.
+    pub sync: bool,
+    /// Whether it is the database of `[store]`, because no other is named.
+    pub is_of_store: bool,
 }
 
 impl AuditConfig {
@@ -134,6 +141,9 @@ impl AuditConfig {
             rows.push(("audit.ship.url".to_owned(), toml_text(&ship.url)));
             let password = or_nothing(ship.password.as_deref());
             rows.push(("audit.ship.password".to_owned(), password));
+            let ca_file = or_nothing(ship.ca_file.as_deref());
+            rows.push(("audit.ship.ca_file".to_owned(), ca_file));
+            rows.push(("audit.ship.sync".to_owned(), ship.sync.to_string()));
         }
         rows
     }
@@ -188,7 +198,7 @@ pub(super) struct AuditFile {
     peers_folder: Option<String>,
     anchor_seconds: Option<toml::Spanned<u64>>,
     anchor_records: Option<toml::Spanned<u64>>,
-    ship: Option<ShipFile>,
+    ship: Option<toml::Spanned<ShipFile>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -203,10 +213,12 @@ struct PeerFile {
 struct ShipFile {
     url: Option<toml::Spanned<String>>,
     password: Option<toml::Spanned<String>>,
+    ca_file: Option<String>,
+    sync: Option<bool>,
 }
 
 impl Faults<'_> {
-    pub(super) fn audit(&mut self, file: AuditFile) -> AuditConfig {
+    pub(super) fn audit(&mut self, file: AuditFile, store: &StoreConfig) -> AuditConfig {
         let mut audit = AuditConfig::standard();
         self.set_word("durability", file.durability, &mut audit.durability);
         self.set_word("arguments", file.arguments, &mut audit.arguments);
@@ -234,7 +246,7 @@ impl Faults<'_> {
         let records = self.read_number("anchor_records", file.anchor_records, records);
         audit.anchor.records = records.unwrap_or(audit.anchor.records);
         audit.peers = self.peers(file.peers);
-        audit.ship = file.ship.and_then(|ship| self.ship(ship));
+        audit.ship = file.ship.and_then(|ship| self.ship(ship, store));
         audit
     }
 
@@ -267,8 +279,26 @@ impl Faults<'_> {
         peers
     }
 
-    fn ship(&mut self, file: ShipFile) -> Option<ShipConfig> {
-        let url = file.url?;
+    fn ship(
+        &mut self,
+        spanned: toml::Spanned<ShipFile>,
+        store: &StoreConfig,
+    ) -> Option<ShipConfig> {
+        let Some(url) = &spanned.get_ref().url else {
+            let Some(url) = store.url.clone() else {
+                let message = "no database is named".to_owned();
+                let fix = "set `url` here or under `[store]`".to_owned();
+                self.say(&spanned, message, Some(fix));
+                return None;
+            };
+            return Some(ShipConfig {
+                url,
+                password: Some(store.password.clone()),
+                ca_file: store.ca_file.clone(),
+                sync: spanned.get_ref().sync.unwrap_or(false),
+                is_of_store: true,
+            });
+        };
         let parsed = url::Url::parse(url.get_ref());
         let is_sound = parsed.as_ref().is_ok_and(|url| {
             matches!(url.scheme(), "postgres" | "postgresql") && url.password().is_none()
@@ -276,11 +306,15 @@ impl Faults<'_> {
         if !is_sound {
             let message = "`url` is `postgres://USER@HOST/DATABASE`, without a password";
             let fix = "name the variable that holds the password with `password`".to_owned();
-            self.say(&url, message.to_owned(), Some(fix));
+            self.say(url, message.to_owned(), Some(fix));
         }
+        let file = spanned.into_inner();
         Some(ShipConfig {
-            url: url.into_inner(),
+            url: file.url?.into_inner(),
             password: file.password.map(toml::Spanned::into_inner),
+            ca_file: file.ca_file,
+            sync: file.sync.unwrap_or(false),
+            is_of_store: false,
         })
     }
 

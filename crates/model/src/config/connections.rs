@@ -7,9 +7,9 @@ use serde::Deserialize;
 use url::Host;
 
 use super::{Faults, is_server_name};
-use crate::caller::{Caller, CallerKind};
+use crate::caller::{Caller, CallerKind, folded};
 use crate::document::placeholder;
-use crate::govern::pattern::{NamePattern, first};
+use crate::govern::pattern::NamePattern;
 use crate::limits;
 use crate::network::host_pattern::{HostPattern, Shape};
 use crate::text::elided;
@@ -96,7 +96,9 @@ impl ConnectionConfig {
         match caller.kind {
             CallerKind::Owner => true,
             CallerKind::Named => {
-                first(&self.callers, &caller.name).is_some()
+                let name = folded(&caller.name);
+                let mut callers = self.callers.iter();
+                callers.any(|pattern| pattern.matches_caller(&name))
                     || groups.iter().any(|group| self.groups.contains(group))
             }
         }
@@ -179,6 +181,7 @@ impl Faults<'_> {
                 self.say(word, message, Some(fix.to_owned()));
             }
         }
+        // Only now: the settings above were read, so that their faults are told, too.
         let (kind, host) = (kind?, host?);
         if let Some(credential) = &file.credential {
             self.secret_name(credential);

@@ -244,6 +244,8 @@ impl Faults<'_> {
                 }
             }
         }
+        // Only where nothing was said. An empty list stays empty, and the server refuses
+        // to start with it.
         if given.is_none() {
             algorithms = vec!["RS256".to_owned(), "ES256".to_owned(), "EdDSA".to_owned()];
         }

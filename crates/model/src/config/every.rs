@@ -194,6 +194,8 @@ url = "https://b.example/witness"
 [audit.ship]
 url = "postgres://a@b.example/c"
 password = "SHIP_PASSWORD"
+ca_file = "c"
+sync = true
 
 [store]
 url = "postgres://a@b.example/c"

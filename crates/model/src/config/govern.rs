@@ -28,8 +28,8 @@ pub(super) struct GovernFile {
     pub(super) costs: BTreeMap<Spanned<String>, Spanned<i64>>,
     pub(super) actions: BTreeMap<Spanned<String>, Spanned<String>>,
     pub(super) access: CallerFile,
-    pub(super) callers: BTreeMap<String, CallerFile>,
-    pub(super) groups: BTreeMap<String, CallerFile>,
+    pub(super) callers: BTreeMap<Spanned<String>, CallerFile>,
+    pub(super) groups: BTreeMap<Spanned<String>, CallerFile>,
     pub(super) trust: Option<Spanned<TrustFile>>,
 }
 
@@ -108,6 +108,7 @@ impl Config {
             return Config::parse(text);
         }
         let mut config = self.clone();
+        // Before the new ones are read: their ids may be the same.
         config.rules.list.clear();
         config.rules.list = config.parse_rules(text)?;
         Ok(config)
@@ -167,8 +168,13 @@ impl Config {
     }
 
     pub(super) fn govern(&mut self, file: GovernFile, faults: &mut Faults<'_>) {
+        // Actions and groups first, because rules, limits and trust name them.
         let actions = faults.actions(&file.actions);
-        let groups: Vec<String> = file.groups.keys().map(|name| name.to_lowercase()).collect();
+        let groups: Vec<String> = file
+            .groups
+            .keys()
+            .map(|name| name.get_ref().to_lowercase())
+            .collect();
         let group_names: Vec<_> = groups.iter().map(String::as_str).collect();
         if let Some(trust) = file.trust {
             self.trust = faults.trust(trust.into_inner(), &group_names);
@@ -184,8 +190,14 @@ impl Config {
         faults.no_members(&file.access);
         faults.no_answers(&file.access);
         (access.everyone, access.everyone_terms) = faults.caller(file.access, &actions);
-        for (name, caller) in file.callers {
-            let name = folded(&name);
+        for (written, caller) in file.callers {
+            let name = folded(written.get_ref());
+            // Two spellings of one caller: the second would take the place of the first,
+            // and with it of what the first denies.
+            if access.callers.contains_key(&name) {
+                faults.said_twice("callers", &written);
+                continue;
+            }
             faults.no_members(&caller);
             if let Some(level) = faults.read_word::<Level>("answers", caller.answers.as_ref()) {
                 self.approvals.answers.insert(name.clone(), level);
@@ -196,7 +208,12 @@ impl Config {
             }
             access.callers.insert(name, lists);
         }
-        for (name, mut group) in file.groups {
+        for (written, mut group) in file.groups {
+            let name = written.get_ref().to_lowercase();
+            if access.groups.contains_key(&name) {
+                faults.said_twice("groups", &written);
+                continue;
+            }
             faults.no_answers(&group);
             let members = group.members.take().map(Spanned::into_inner);
             let members = faults.patterns(&members.unwrap_or_default());
@@ -206,13 +223,21 @@ impl Config {
                 lists,
                 terms,
             };
-            access.groups.insert(name.to_lowercase(), group);
+            access.groups.insert(name, group);
         }
         self.rules.actions = actions;
     }
 }
 
 impl Faults<'_> {
+    /// A section whose name another has already, in other letters.
+    fn said_twice(&mut self, section: &str, written: &Spanned<String>) {
+        let name = elided(written.get_ref(), 60);
+        let message = format!("`[{section}.{name}]` is there twice, in upper and lower case");
+        let fix = Some("put both into one section".to_owned());
+        self.say(written, message, fix);
+    }
+
     /// The candidate's file. One that is in force already would never differ.
     pub(super) fn shadow(&mut self, section: RulesSection) -> Option<String> {
         let shadow = section.shadow?;
@@ -290,6 +315,8 @@ impl Faults<'_> {
         let categories = self.names("categories", file.categories);
         let categories = categories.iter().map(|word| word.get_ref().to_lowercase());
         let hosts = self.names("hosts", file.hosts);
+        // Missing fields end it only here: all others were read, so that all faults are
+        // told together.
         let rule = Rule {
             id: id?,
             tools: self.patterns(&tools),
@@ -453,6 +480,7 @@ impl Faults<'_> {
             let (callers, in_groups) = self.callers(&callers, groups);
             let tools = self.names("tools", file.tools);
             let limit = RateLimit {
+                // That it is missing was told above.
                 id: id.unwrap_or_default(),
                 callers,
                 groups: in_groups,

@@ -143,6 +143,7 @@ impl Config {
     #[must_use]
     pub fn unknown_names(&self, text: &str, known: &KnownNames) -> Vec<(NameUse, ConfigFault)> {
         let stranger = |used: NameUse| {
+            // A kind that was not looked up cannot be judged.
             let names = known.names.get(&used.kind)?;
             (!self.knows(&used, names)).then(|| {
                 let fault = fault(&used, names);
@@ -162,6 +163,7 @@ impl Config {
             let mut names = names.iter();
             return names.any(|name| name.eq_ignore_ascii_case(&used.name));
         }
+        // `*` means all there will be, so it is right where there is nothing yet.
         if is_any(&used.name) {
             return true;
         }

@@ -337,6 +337,8 @@ impl Faults<'_> {
                 self.say(text, message, None);
             }
         }
+        // The transport may be missing. All else was read before, so that every fault is
+        // told.
         let descriptions = file.descriptions.into_iter();
         Some(ServerConfig {
             name: file.name.into_inner(),
@@ -473,6 +475,7 @@ impl Faults<'_> {
             (Some(hosts), _) => {
                 let named = self.hosts(hosts.get_ref());
                 match named.is_empty() {
+                    // An empty list opens nothing. It must not count as no list.
                     true => ServerNetwork::None,
                     false => ServerNetwork::Hosts(named),
                 }
@@ -491,6 +494,7 @@ impl Faults<'_> {
         let is_good = parsed.as_ref().is_ok_and(|url| {
             matches!(url.scheme(), "http" | "https")
                 && url.has_host()
+                // People see the URL in lists, and would see a password in it.
                 && url.username().is_empty()
                 && url.password().is_none()
         });

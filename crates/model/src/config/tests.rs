@@ -36,6 +36,7 @@ fn a_witness_has_an_address_and_keys_are_keys() {
         ),
         ("[audit.peers.a]\nurl = \"https://a.example\"", 1),
         ("[audit.peers.a]\nkey = \"x\"", 2),
+        ("[audit.ship]\nsync = true", 1),
         ("[audit.ship]\nurl = \"https://a.example\"", 2),
         ("[audit.ship]\nurl = \"postgres://a:b@c.example/d\"", 2),
         ("[audit]\nanchor_seconds = 0", 2),
@@ -67,20 +68,20 @@ fn a_whole_file_is_read() {
         "#,
     )
     .expect("a config");
-    let ground = config.ground().expect("a ground");
+    let baseline = config.effective_baseline().expect("a baseline");
     assert_eq!(
-        (ground.network, ground.file_read, ground.timeout_ms),
+        (baseline.network, baseline.file_read, baseline.timeout_ms),
         (NetworkMode::Strict, true, 5000)
     );
     assert_eq!(
-        ground
+        baseline
             .hosts
             .iter()
             .map(ToString::to_string)
             .collect::<Vec<_>>(),
         ["status.example"]
     );
-    assert_eq!(ground.deny_classes.len(), 1);
+    assert_eq!(baseline.deny_classes.len(), 1);
 }
 
 #[test]
@@ -111,6 +112,30 @@ fn unknown_keys_name_the_nearest() {
             1,
             "there is no setting `size` here",
             Some("known here: enabled"),
+        )],
+    );
+}
+
+/// Attack on oneself: the second section would silently take the place of the first, and
+/// with it of what the first denies.
+#[test]
+fn a_caller_or_group_in_two_spellings_is_refused() {
+    refused(
+        "[callers.Kim]\ndeny = [\"a\"]\n[callers.kim]\n",
+        &[(
+            3,
+            10,
+            "`[callers.kim]` is there twice, in upper and lower case",
+            Some("put both into one section"),
+        )],
+    );
+    refused(
+        "[groups.Devs]\nmembers = [\"a\"]\n[groups.devs]\nmembers = [\"b\"]\n",
+        &[(
+            3,
+            9,
+            "`[groups.devs]` is there twice, in upper and lower case",
+            Some("put both into one section"),
         )],
     );
 }

@@ -117,6 +117,7 @@ impl Faults<'_> {
         trust.weights.feedback = one(&given.human_feedback);
         let weights = trust.weights;
         let sum = weights.difficulty + weights.completion + weights.errors + weights.feedback;
+        // A hundredth of slack: thirds cannot be written exactly.
         if !(9_900..=10_100).contains(&sum) {
             let fix = Some("change them until they do".to_owned());
             self.say(file, "the weights do not add up to 1".to_owned(), fix);

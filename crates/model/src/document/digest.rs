@@ -88,6 +88,7 @@ fn meaning(document: &Document) -> Result<Vec<u8>, CanonicalError> {
         .human_in_the_loop
         .as_ref()
         .and_then(|block| block.prompt_template.as_deref());
+    // Fields in the order of their names, as RFC 8785 wants it.
     let mut object = Object::new(1024 + document.code.len());
     object.object("approval", |object| {
         object.text("mode", document.approval().word())?;
@@ -98,6 +99,7 @@ fn meaning(document: &Document) -> Result<Vec<u8>, CanonicalError> {
     object.text("codeType", document.code_type.word())?;
     object.text("description", &document.description)?;
     let examples = Metadata::of(document).examples;
+    // Left out where there are none, so that documents without them keep their digest.
     if !examples.is_empty() {
         object.list("examples", &examples, |example, out| {
             let mut object = Object::within(out);
@@ -148,6 +150,7 @@ fn meaning(document: &Document) -> Result<Vec<u8>, CanonicalError> {
 }
 
 fn overrides(overrides: &Overrides, object: &mut Object) -> Result<(), CanonicalError> {
+    // Field by field: a new one does not compile until it has its place here.
     let Overrides {
         add_allow_classes,
         remove_allow_classes,

@@ -96,6 +96,7 @@ pub fn check_schema(
             return Err(vec![not_an_object(raw_arguments)]);
         }
     };
+    // Before the schema, which walks the value as deep as it is.
     bounded(raw_arguments)?;
     let given = Value::Object(values);
     fits(&given)?;
@@ -234,6 +235,7 @@ fn test_value(kind: ParamType, text: &str) -> Result<Option<Value>, String> {
                 .parse::<f64>()
                 .ok()
                 .filter(|number| number.is_finite());
+            // So that `3` stays `3` and does not become `3.0`.
             let plain = text.trim().parse::<i64>().map(Value::from);
             Some(plain.unwrap_or(number.ok_or_else(wrong)?.into()))
         }
@@ -253,6 +255,7 @@ fn from_text(kind: ParamType, text: &str) -> Option<Value> {
         ParamType::Boolean => value.is_boolean(),
         ParamType::String => false,
     };
+    // Of two members with one name some readers take the first and some the last.
     (fits && repeated.is_empty() && depth_fits(&value, limits::ARGUMENTS_DEPTH_MAX))
         .then_some(value)
 }
@@ -326,6 +329,7 @@ fn unknown_names(params: &[Param], given: &Map<String, Value>) -> Vec<ArgumentFa
         .keys()
         .filter(|name| known().all(|known| known != *name));
     unknown
+        // A call may hold thousands of names that are not known.
         .take(limits::PARAMS_MAX)
         .map(|name| {
             let shown = elided(name, 60);

@@ -106,6 +106,7 @@ pub(super) fn document(tree: Node, lines: &Lines<'_>) -> (Option<Document>, Vec<
         findings: Vec::new(),
     };
     let document = reader.document(&tree);
+    // The tree moves in last: the reader borrows it until then.
     let document = document.map(|document| Document { tree, ..document });
     (document, reader.findings)
 }
@@ -417,6 +418,7 @@ impl Reader<'_> {
         let mut read_one = |(index, item)| read(self, item, &format!("{at}[{index}]"));
         items
             .iter()
+            // No further: the rest would only add findings.
             .take(items_max)
             .enumerate()
             .filter_map(&mut read_one)

@@ -1,8 +1,8 @@
 //! Texts that a document ships beside its code, in a field of ours, for a caller that
 //! wants to know more about a tool before calling it.
 //!
-//! The field is no part of the specification, so it does not count for the digest:
-//! it is read, never run, and grants nothing.
+//! The field is no part of the specification. It is read, never run, and grants nothing;
+//! it counts for the digest, since a model reads it like a description.
 
 use std::collections::BTreeSet;
 

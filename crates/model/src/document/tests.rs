@@ -491,12 +491,12 @@ fn a_document_that_is_no_object_is_refused_by_both() {
 #[test]
 fn the_stored_block_is_compared_never_obeyed() {
     let document = read(&full()).document.expect("a document");
-    let ground = crate::policy::Baseline::closed();
+    let baseline = crate::policy::Baseline::closed();
     let narrow = Overrides {
         network_mode: None,
         ..document.sandbox_overrides.clone()
     };
-    let policy = crate::policy::resolve(&ground, &narrow).expect("no conflict");
+    let policy = crate::policy::resolve(&baseline, &narrow).expect("no conflict");
     let record = crate::policy::safety::record(&document, &policy, safety::Source::User);
     let stored = document.tool_safety.clone().expect("stored");
     let findings = safety::compare(&stored, &record);

@@ -184,6 +184,7 @@ impl Access {
             .fold(Terms::default(), |all, terms| all.with(terms));
         let everyone = &self.everyone_terms;
         let own = own.cloned().unwrap_or_default();
+        // The caller's own level replaces that of its groups, also where it is higher.
         let given = own.level.or(shared.level).or(everyone.level);
         let earned = self.earned_level(caller, category);
         let level = kept(given, earned);
@@ -241,6 +242,7 @@ impl Access {
     /// The lists of hosts for all callers, of the caller's groups and of the caller.
     fn hosts_of(&self, caller: &Caller) -> Vec<HostList> {
         let layers = self.layers(caller);
+        // There is always the layer of everyone.
         let last = layers.len() - 1;
         let list = |(index, (whose, lists)): (usize, &(&str, &Lists))| {
             let is_own = index == last && self.callers.contains_key(&folded(&caller.name));
@@ -299,6 +301,8 @@ impl Access {
     pub fn layers<'a>(&'a self, caller: &'a Caller) -> Vec<(&'a str, &'a Lists)> {
         let name = folded(&caller.name);
         let mut layers = vec![("everyone", &self.everyone)];
+        // Collected and looked up again: the iterator borrows `name`, which does not live
+        // long enough.
         let groups = self.groups_of(&name);
         let groups: Vec<_> = groups.map(|(name, _)| name.as_str()).collect();
         for group in groups {
@@ -354,6 +358,7 @@ impl Terms {
     /// The terms of a caller in two groups: the tighter of each.
     fn with(&self, other: &Terms) -> Terms {
         let categories = match (&self.categories, &other.categories) {
+            // In both lists: a group takes away and never adds to another.
             (Some(one), Some(two)) => Some(
                 one.iter()
                     .filter(|name| two.contains(name))
@@ -366,6 +371,7 @@ impl Terms {
             level: level::tighter(self.level, other.level),
             categories,
             constraints: self.constraints.with(&other.constraints),
+            // Later presets are the tighter ones.
             autonomy: self.autonomy.max(other.autonomy),
         }
     }
@@ -417,6 +423,8 @@ impl CallerRights {
             None => policy,
             Some(constraints) => constraints.narrow(&policy),
         };
+        // Without a network there is nothing to bound, and a bound would make another
+        // policy of it.
         if policy.network != NetworkMode::Blocked {
             policy.bounds.within.extend(self.hosts.iter().cloned());
         }

@@ -350,6 +350,7 @@ impl Actions {
             .iter()
             .take(limits::ACTIONS_DECLARED_MAX)
             .flat_map(read)
+            // What was not read could be anything.
             .chain(
                 (items.len() > limits::ACTIONS_DECLARED_MAX).then_some(Action(Cow::Borrowed("?"))),
             )
@@ -366,6 +367,7 @@ fn derived(policy: &EffectivePolicy) -> Vec<&'static str> {
     if network {
         words.push("external_data:request");
     }
+    // With the network it may destroy what lies elsewhere.
     match (policy.destructive, network) {
         (false, _) => {}
         (true, false) => words.push("code:delete"),

@@ -174,6 +174,7 @@ impl BindingInput<'_> {
             };
             lists.iter().map(hosts).collect::<Vec<_>>()
         };
+        // A key that is named like the owner must not use the owner's approvals.
         let kind = match self.caller.kind {
             CallerKind::Owner => "owner",
             CallerKind::Named => "named",

@@ -53,6 +53,7 @@ impl Autonomy {
     #[must_use]
     pub fn effect(self, actions: &[Action], known: &Actions) -> Effect {
         let effects = actions.iter().map(|action| self.of(action, known));
+        // The worst of all actions decides.
         effects.max().unwrap_or(match self {
             // A call without any declared action.
             Autonomy::Full => Effect::Allow,

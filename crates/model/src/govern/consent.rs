@@ -95,6 +95,7 @@ pub fn needs(document: &Document, policy: &EffectivePolicy, risk: &Risk) -> Vec<
         NetworkMode::Allowlist => {
             for host in &policy.hosts {
                 needs.insert(match host.is_any() {
+                    // A host list with `*` reaches what `strict` does: public hosts only.
                     true => Need::PublicHosts,
                     false => Need::Host(host.to_string()),
                 });

@@ -96,6 +96,7 @@ impl Exposure {
     /// Whether a tool is exposed.
     #[must_use]
     pub fn of(&self, tool: &ExposureInput<'_>) -> ExposureVerdict {
+        // First, so that no inclusion brings back what was excluded.
         if let Some(why) = self.exclude.hit(tool) {
             return ExposureVerdict::No(format!("excluded by {why}"));
         }

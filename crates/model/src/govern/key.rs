@@ -206,6 +206,8 @@ pub fn read_session_secret(text: &str) -> Option<Secret> {
 #[must_use]
 pub fn sign_in_code(random: [u8; CODE_CHARS]) -> Secret {
     let letter = |byte: &u8| {
+        // A byte has eight times as many values as there are letters, so no letter is
+        // more likely.
         let letter = ALPHABET.get(usize::from(byte & 31)).copied();
         char::from(letter.unwrap_or(b'0')).to_ascii_uppercase()
     };
@@ -258,12 +260,15 @@ pub enum KeyForm<'a> {
 #[must_use]
 pub fn read(text: &str) -> Option<KeyForm<'_>> {
     let end = text.len().checked_sub(CHECKSUM_CHARS)?;
+    // Checked: the text is anyone's, and the cut may fall inside a character.
     let (body, given) = text.split_at_checked(end)?;
+    // Not in constant time: the checksum follows from the text and is no secret.
     if checksum(body) != given {
         return None;
     }
     let is_secret =
         |secret: &str| secret.len() == SECRET_CHARS && secret.bytes().all(is_of_alphabet);
+    // First, because it begins like a key whose id is `local`.
     if let Some(secret) = body.strip_prefix(LOCAL_PREFIX) {
         return is_secret(secret).then_some(KeyForm::Local);
     }
@@ -329,6 +334,7 @@ fn spell(bytes: &[u8]) -> String {
         text.push(char::from(ALPHABET.get(place).copied().unwrap_or(b'0')));
     };
     for byte in bytes {
+        // At most four bits are left over from the byte before.
         bits = (bits << 8 | u32::from(*byte)) & 0xfff;
         count += 8;
         while count >= 5 {

@@ -43,6 +43,7 @@ impl NamePattern {
 
     /// A pattern of any text. One that is empty or longer than any name matches none.
     pub(crate) fn of(text: &str) -> NamePattern {
+        // `None` for a shorter text, and where a wider character lies across the end.
         let head = text.get(..SUBJECT_PREFIX.len());
         let names_subjects = head.is_some_and(|head| head.eq_ignore_ascii_case(SUBJECT_PREFIX));
         NamePattern {
@@ -50,6 +51,8 @@ impl NamePattern {
             lowered: text.to_lowercase(),
             of_keys: text.to_ascii_lowercase(),
             of_subjects: match names_subjects {
+                // Only the prefix is folded: two subjects that differ in case may be two
+                // people.
                 true => crate::caller::folded(text),
                 false => text.to_owned(),
             },

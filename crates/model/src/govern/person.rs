@@ -51,6 +51,7 @@ impl Person {
     /// The person as a caller who answers questions.
     #[must_use]
     pub fn answerer(&self) -> Caller {
+        // Name and role: an issuer may vouch for a person named like the owner.
         match Caller::owner() {
             owner if owner.name == self.name && self.role == PersonRole::Owner => owner,
             _ => Caller::named(&self.name),

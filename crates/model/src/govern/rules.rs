@@ -186,6 +186,7 @@ impl Rules {
         asked: &RuleInput<'_>,
         actions: &[Action],
     ) -> (Option<Decision>, HostBounds) {
+        // Bounds come from every rule that matches, not only from the strongest.
         let mut bounds = HostBounds::default();
         if self.list.is_empty() {
             return (None, bounds);
@@ -299,6 +300,7 @@ fn emptied(asked: &RuleInput<'_>, bounds: &HostBounds) -> Option<Decision> {
     if bounds.is_empty() && asked.policy.bounds.is_empty() {
         return None;
     }
+    // Judged with both: the caller's lists and the rules may leave nothing only together.
     let policy = EffectivePolicy {
         bounds: asked.policy.bounds.clone().and(bounds),
         ..asked.policy.clone()

@@ -143,6 +143,7 @@ impl TrustRecord {
             risk: Level::ALL
                 .into_iter()
                 .find(|level| level.badge() == badge)
+                // An unknown badge earns nothing: it counts as the easiest.
                 .unwrap_or(Level::L0),
             outcome,
         })
@@ -308,6 +309,7 @@ fn assess(
         return assessment;
     }
     assessment.lines.extend(seen.lines());
+    // Loss comes first: a caller that is due for both falls.
     if let Some(why) = decay(&config.decay, track, seen, now_ms) {
         return demoted(assessment, &why, now_ms);
     }
@@ -333,6 +335,7 @@ fn demoted(mut assessment: TrustAssessment, why: &str, now_ms: i64) -> TrustAsse
     assessment
         .lines
         .push(format!("{why}: down to {}", lower.word()));
+    // Counted from nothing: what was earned before does not lead up again.
     assessment.next = Track {
         level: lower,
         since_ms: now_ms,
@@ -392,6 +395,7 @@ fn promotion(
             if seen.records.len() < RECORDS_MIN {
                 missing.push(format!("at least {RECORDS_MIN} calls"));
             }
+            // In the same list, so that a person reads all that is missing at once.
             if score < wanted {
                 missing.push(format!("a score of {}", percent(wanted)));
             }
@@ -432,6 +436,7 @@ fn score(weights: &Weights, seen: &Seen<'_>) -> (u64, Vec<String>) {
         (
             "feedback",
             weights.feedback,
+            // No rating is no praise: the part counts as nothing.
             seen.feedback_mean().unwrap_or(0),
         ),
     ];
@@ -471,6 +476,7 @@ fn unmet(criteria: &Criteria, track: &Track, seen: &Seen<'_>, now_ms: i64) -> Ve
     if now_ms - track.since_ms < i64::from(criteria.active_days) * DAY_MS {
         missing.push(format!("{} days at this level", criteria.active_days));
     }
+    // An error older than this does not count. The level itself must be older, too.
     let clean_from = now_ms - i64::from(criteria.clean_days) * DAY_MS;
     let long_enough = criteria.clean_days == 0 || track.since_ms <= clean_from;
     let wrong =
@@ -511,12 +517,14 @@ impl<'a> Seen<'a> {
             .filter(relevant)
             .filter(|record| counts(record.at_ms))
             .collect();
+        // Newest first, so that the bound cuts the oldest.
         seen.sort_by_key(|record| std::cmp::Reverse(record.at_ms));
         seen.truncate(limits::TRUST_RECORDS_MAX + limits::TRUST_OLDER_ERRORS_MAX);
         let scores = feedback.iter().filter(|said| counts(said.at_ms));
         let scores = scores.filter(|said| said.category.is_none() || about(said.category.as_ref()));
         Seen {
             records: seen,
+            // The scale ends at ten, whatever a row of the store says.
             scores: scores.map(|said| u64::from(said.score.min(10))).collect(),
             last_ms: last_ms.map(|last| last.max(track.since_ms)),
         }
@@ -555,6 +563,7 @@ impl<'a> Seen<'a> {
                 (key, weight(record.risk))
             })
             .collect();
+        // Five is the weight of the hardest task.
         share(tasks.values().sum(), as_count(tasks.len()) * 5)
     }
 
@@ -567,6 +576,8 @@ impl<'a> Seen<'a> {
     /// The share of attempts that succeeded.
     fn right(&self) -> u64 {
         match self.records.len() {
+            // Without attempts nothing went wrong. `quality` counts that as nothing
+            // shown.
             0 => WHOLE,
             all => share(self.count(TrustOutcome::Done), as_count(all)),
         }

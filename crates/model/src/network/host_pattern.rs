@@ -77,6 +77,7 @@ impl HostPattern {
         } else {
             format!("`{shown}` is not a host name")
         };
+        // `*` is never suggested: it would reach every host.
         let meant = Some(host).filter(|host| is_pattern(host) && *host != "*");
         let meant = meant.and_then(|host| HostPattern::parse(host).ok());
         let suggestion = match bare_address {
@@ -299,6 +300,7 @@ fn is_below(host: &Host<String>, suffix: &str) -> bool {
 
 fn name_is_below(name: &str, suffix: &str) -> bool {
     name.strip_suffix(suffix)
+        // Not `.example.com`, which has an empty label.
         .is_some_and(|head| head.is_empty() || (head.len() > 1 && head.ends_with('.')))
 }
 

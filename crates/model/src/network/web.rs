@@ -216,6 +216,7 @@ impl WebOrigin {
         WebOrigin {
             scheme: scheme.to_owned(),
             host,
+            // Browsers leave the standard port out.
             port: port.or(standard),
         }
     }

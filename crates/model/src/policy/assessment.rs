@@ -124,7 +124,7 @@ impl UsableDocument {
 pub fn assess(
     item: ParsedDocument,
     lines: &Lines<'_>,
-    ground: &Baseline,
+    baseline: &Baseline,
     environment: &Environment,
     source: Source,
 ) -> Assessment {
@@ -138,10 +138,11 @@ pub fn assess(
             let span = document.tree().locate(&finding.pointer);
             finding.place(span, lines)
         };
-        match judge(&document, ground, environment, source) {
+        match judge(&document, baseline, environment, source) {
             Ok(facts) => {
                 let stored = document.tool_safety.iter();
                 let resolved = || facts.safety(&document);
+                // Only computed if the document brings a record: most do not.
                 let differences = stored.flat_map(|stored| compare(stored, resolved()));
                 findings.extend(differences.map(place));
                 findings.extend(unmasked(&document, environment).into_iter().map(place));
@@ -181,11 +182,11 @@ fn unmasked(document: &Document, environment: &Environment) -> Vec<Finding> {
 
 fn judge(
     document: &Document,
-    ground: &Baseline,
+    baseline: &Baseline,
     environment: &Environment,
     source: Source,
 ) -> Result<DocumentFacts, Box<Finding>> {
-    let policy = policy::resolve(ground, &document.sandbox_overrides)
+    let policy = policy::resolve(baseline, &document.sandbox_overrides)
         .map_err(|conflict| conflict.to_finding())?;
     let digest = digest::of_document(document)
         .map_err(|error| Finding::error(Code::SpecParse, "", error.to_string()))?;
@@ -194,7 +195,7 @@ fn judge(
         digest,
         state: lifecycle::state(document, environment, source),
         missing: lifecycle::missing(document, environment),
-        risk: risk::of(document, ground, &policy),
+        risk: risk::of(document, baseline, &policy),
         policy,
         jail: None,
         source,

@@ -131,6 +131,8 @@ impl EffectivePolicy {
     /// more.
     #[must_use]
     pub fn share_of(&self, hosts: &[HostPattern]) -> Share {
+        // Only the bare `*` names everything. A pattern with a port leaves the other
+        // ports.
         let names_all = hosts.iter().any(|host| host.to_string() == "*");
         let listed = match self.reachable() {
             Reachable::Everything if names_all => return Share::All,
@@ -166,6 +168,7 @@ impl EffectivePolicy {
         let own: &[HostPattern] = match (self.network, within.first()) {
             (NetworkMode::Blocked, _) => &[],
             (NetworkMode::Allowlist, None) => &self.hosts,
+            // `*` reaches whatever the bounds leave, so the bounds are the list.
             (NetworkMode::Allowlist, Some(first)) if self.hosts.iter().any(HostPattern::is_any) => {
                 &first.hosts
             }
@@ -176,6 +179,8 @@ impl EffectivePolicy {
         let is_left = |host: &&HostPattern| {
             let within = within.iter();
             let mut never = self.bounds.never.iter().flat_map(|list| &list.hosts);
+            // Overlaps is enough to stay, and only covers takes away: in doubt a host
+            // counts as reachable, so a rule about it applies.
             let named = |list: &HostList| list.hosts.iter().any(|it| it.overlaps(host));
             within.clone().all(named) && !never.any(|it| it.covers(host))
         };

@@ -1,6 +1,6 @@
 //! The risk level: how far a document widens the policy of a tool, L0 to L5.
 //!
-//! A pure function of the operator's ground and the document's overrides. It
+//! A pure function of the operator's baseline and the document's overrides. It
 //! starts at L0 and takes the worst signal; each signal is kept, in words. L1 and
 //! L2 are reserved by the specification and never given.
 
@@ -104,8 +104,8 @@ pub struct Risk {
 /// Rates a document under a policy. The level is that of [`rate`]; where the tool can
 /// reach out, the variables it gets are one more reason for it.
 #[must_use]
-pub fn of(document: &Document, ground: &Baseline, policy: &EffectivePolicy) -> Risk {
-    let mut risk = rate(ground, &document.sandbox_overrides, policy);
+pub fn of(document: &Document, baseline: &Baseline, policy: &EffectivePolicy) -> Risk {
+    let mut risk = rate(baseline, &document.sandbox_overrides, policy);
     // Without the network a variable cannot leave, so it is no reason.
     let reach = network(policy).map(|signal| signal.level);
     let variables = reach.and_then(|level| variables(document, level));
@@ -129,15 +129,15 @@ fn variables(document: &Document, level: Level) -> Option<Signal> {
     })
 }
 
-/// Rates a policy against the ground it was resolved on.
+/// Rates a policy against the baseline it was resolved on.
 #[must_use]
-pub fn rate(ground: &Baseline, overrides: &Overrides, policy: &EffectivePolicy) -> Risk {
+pub fn rate(baseline: &Baseline, overrides: &Overrides, policy: &EffectivePolicy) -> Risk {
     let mut signals: Vec<Signal> = [network(policy), files(policy), destructive(policy)]
         .into_iter()
         .flatten()
         .chain(inside(policy))
-        .chain(dropped_denies(ground, overrides))
-        .chain(added_allows(ground, overrides))
+        .chain(dropped_denies(baseline, overrides))
+        .chain(added_allows(baseline, overrides))
         .collect();
     signals.sort_by_key(|signal| std::cmp::Reverse(signal.level));
     let level = signals.first().map_or(Level::L0, |signal| signal.level);
@@ -218,11 +218,11 @@ fn destructive(policy: &EffectivePolicy) -> Option<Signal> {
 /// Removing a denied class is an escalation. The specification's pseudocode looks for
 /// critical classes among the entries that *stay*; that is an error, and would rate
 /// every tool L5. The removed ones are meant.
-fn dropped_denies(ground: &Baseline, overrides: &Overrides) -> Vec<Signal> {
+fn dropped_denies(baseline: &Baseline, overrides: &Overrides) -> Vec<Signal> {
     let mut dropped: Vec<&String> = overrides
         .remove_deny_classes
         .iter()
-        .filter(|class| ground.deny_classes.contains(*class))
+        .filter(|class| baseline.deny_classes.contains(*class))
         .collect();
     dropped.sort();
     dropped.dedup();
@@ -248,11 +248,11 @@ fn dropped_denies(ground: &Baseline, overrides: &Overrides) -> Vec<Signal> {
     dropped.iter().map(rated).collect()
 }
 
-fn added_allows(ground: &Baseline, overrides: &Overrides) -> Vec<Signal> {
+fn added_allows(baseline: &Baseline, overrides: &Overrides) -> Vec<Signal> {
     let mut added: Vec<&String> = overrides
         .add_allow_classes
         .iter()
-        .filter(|class| !ground.allow_classes.contains(*class))
+        .filter(|class| !baseline.allow_classes.contains(*class))
         .collect();
     added.sort();
     added.dedup();

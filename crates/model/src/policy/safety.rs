@@ -40,6 +40,7 @@ pub fn record(document: &Document, policy: &EffectivePolicy, source: Source) -> 
             file_write: Some(policy.file_write),
             destructive: policy.destructive.then_some(true),
         }),
+        // Added where the fence is known, in `DocumentFacts`.
         jail: None,
     }
 }

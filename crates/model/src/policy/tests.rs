@@ -12,11 +12,11 @@ fn list(items: &[&str]) -> Vec<String> {
 
 #[test]
 fn no_overrides_is_the_baseline() {
-    let ground = Baseline::closed();
-    let policy = resolve(&ground, &overrides()).expect("no conflict");
+    let baseline = Baseline::closed();
+    let policy = resolve(&baseline, &overrides()).expect("no conflict");
     assert_eq!(
         (&policy.allow_classes, &policy.deny_classes),
-        (&ground.allow_classes, &ground.deny_classes)
+        (&baseline.allow_classes, &baseline.deny_classes)
     );
     assert_eq!(
         (policy.network, policy.file_read, policy.file_write),
@@ -30,26 +30,26 @@ fn no_overrides_is_the_baseline() {
 
 #[test]
 fn explicit_false_clears_a_grant_and_null_keeps_it() {
-    let ground = Baseline {
+    let baseline = Baseline {
         file_read: true,
         file_write: true,
         ..Baseline::closed()
     };
-    let kept = resolve(&ground, &overrides()).expect("no conflict");
+    let kept = resolve(&baseline, &overrides()).expect("no conflict");
     assert!(kept.file_read && kept.file_write);
     let cleared = Overrides {
         file_read: Some(false),
         file_write: Some(false),
         ..overrides()
     };
-    let cleared = resolve(&ground, &cleared).expect("no conflict");
+    let cleared = resolve(&baseline, &cleared).expect("no conflict");
     assert!(!cleared.file_read && !cleared.file_write);
 }
 
 #[test]
 fn hosts_join_only_in_allowlist() {
     let host = HostPattern::parse("own.example").expect("host");
-    let ground = Baseline {
+    let baseline = Baseline {
         hosts: vec![host],
         ..Baseline::closed()
     };
@@ -64,7 +64,7 @@ fn hosts_join_only_in_allowlist() {
             hosts_allow: list(&["API.example."]),
             ..overrides()
         };
-        let policy = resolve(&ground, &asked).expect("no conflict");
+        let policy = resolve(&baseline, &asked).expect("no conflict");
         let hosts: Vec<_> = policy.hosts.iter().map(ToString::to_string).collect();
         assert_eq!(hosts, expected, "{mode:?}");
     }
@@ -109,14 +109,15 @@ fn profiles_apply_root_first() {
     profiles.get_mut("root").expect("root").timeout_ms = Some(1_000);
     profiles.get_mut("root").expect("root").file_read = Some(true);
     profiles.get_mut("leaf").expect("leaf").timeout_ms = Some(2_000);
-    let ground = ground(&Baseline::closed(), &profiles, Some("leaf")).expect("a chain");
-    assert_eq!((ground.timeout_ms, ground.file_read), (2_000, true));
+    let baseline =
+        effective_baseline(&Baseline::closed(), &profiles, Some("leaf")).expect("a chain");
+    assert_eq!((baseline.timeout_ms, baseline.file_read), (2_000, true));
 }
 
 #[test]
 fn broken_chains_are_refused() {
     let refused = |profiles: &Profiles, name| {
-        ground(&Baseline::closed(), profiles, Some(name)).expect_err(name)
+        effective_baseline(&Baseline::closed(), profiles, Some(name)).expect_err(name)
     };
     let cycle = profiles(&[("a", Some("b")), ("b", Some("a"))]);
     assert_eq!(refused(&cycle, "a").reason(), Reason::PolicyProfileCycle);
@@ -136,7 +137,7 @@ fn broken_chains_are_refused() {
     let long = profiles(&links);
     assert_eq!(refused(&long, "p0").reason(), Reason::PolicyProfileDepth);
     assert!(
-        ground(&Baseline::closed(), &long, Some("p1")).is_ok(),
+        effective_baseline(&Baseline::closed(), &long, Some("p1")).is_ok(),
         "eight are allowed"
     );
 }

@@ -199,6 +199,10 @@ pub struct GateRecord {
     /// The rule that decided, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// Microseconds from the answer of the gate before it to its own; absent in records
+    /// that were written before gates were timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub us: Option<u64>,
 }
 
 /// The decision of a shadow candidate that differs from the live rules. It had no

@@ -13,6 +13,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 use aho_corasick::automaton::Automaton as _;
 use aho_corasick::nfa::contiguous::NFA;
@@ -138,7 +139,7 @@ pub fn is_maskable(secret: &str) -> bool {
 
 impl Masker {
     /// Collects secrets, and the lines of those that have several. Values that are
-    /// not [`is_maskable`] stay out, lest every `a` and `on` be starred.
+    /// not [`is_maskable`] stay out: otherwise every `a` and `on` would be masked.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Result<Masker, MaskError> {
         let secrets: BTreeSet<&str> = secrets
             .into_iter()
@@ -155,6 +156,8 @@ impl Masker {
         if forms.is_empty() {
             return Ok(Masker::none());
         }
+        // Standard, because every place counts. The other kinds report one of several
+        // matches that overlap.
         let automaton = NFA::builder()
             .match_kind(MatchKind::Standard)
             .build(forms.iter().map(|form| &form.text))
@@ -199,6 +202,35 @@ impl Masker {
     pub fn cut_text(&self, text: &str) -> Masked<String> {
         let places = self.found(text.as_bytes(), true);
         Masked(replaced(text, &places))
+    }
+
+    /// How many bytes beside a cut are needed to know a secret that the cut goes through. Zero
+    /// if there are no secrets.
+    #[must_use]
+    pub fn reach(&self) -> usize {
+        self.wanted.near
+    }
+
+    /// The part of an output that lies in a range, masked. What stands beside the range tells
+    /// a secret that goes over its edge; [`Masker::reach`] bytes of it are enough.
+    #[must_use]
+    pub fn part(&self, bytes: &[u8], range: Range<usize>) -> Masked<String> {
+        // What is given may itself be cut, so the beginning of a secret at its end counts.
+        let places = self.found(bytes, true).into_iter();
+        let places = places.filter(|(start, end)| *start < range.end && *end > range.start);
+        let mut masked = String::new();
+        let mut kept = range.start;
+        let keep = |masked: &mut String, from: usize, to: usize| {
+            let plain = bytes.get(from..to).unwrap_or_default();
+            masked.push_str(&String::from_utf8_lossy(plain));
+        };
+        for (start, end) in places {
+            keep(&mut masked, kept, start);
+            masked.push_str(MASK);
+            kept = end;
+        }
+        keep(&mut masked, kept, range.end);
+        Masked(masked)
     }
 
     /// Masks every string of a value, keys included. A number that shows a secret
@@ -298,11 +330,13 @@ impl Masker {
     /// The places of one reading, in order.
     fn scanned(&self, automaton: &NFA, text: &[u8]) -> Vec<(usize, usize)> {
         let Ok(mut state) = automaton.start_state(Anchored::No) else {
+            // Fails closed: what cannot be searched is masked whole.
             return vec![(0, text.len())];
         };
         let mut found: Vec<(usize, usize)> = Vec::new();
         for (index, byte) in text.iter().enumerate() {
             state = automaton.next_state(Anchored::No, state, *byte);
+            // Matches are among the special states, and most states are not special.
             if !automaton.is_special(state) || !automaton.is_match(state) {
                 continue;
             }

@@ -156,6 +156,7 @@ impl FromStr for NoteKey {
     type Err = NoteFault;
 
     fn from_str(text: &str) -> Result<NoteKey, NoteFault> {
+        // Base64 may hold a `+`, so only the first two separate.
         let mut parts = text.splitn(3, '+');
         let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(NoteFault::Key);
@@ -170,6 +171,7 @@ impl FromStr for NoteKey {
             return Err(NoteFault::Key);
         };
         let key = NoteKey::new(name, kind, public).ok_or(NoteFault::Key)?;
+        // The id is made from the key, so a mistyped key does not fit it.
         let expected = format!("{:08x}", u32::from_be_bytes(key.id()));
         match id == expected {
             true => Ok(key),
@@ -274,6 +276,7 @@ impl SignedNote {
     /// Adds a signature, unless it is there or there is no room.
     pub fn add(&mut self, signature: NoteSignature) {
         let is_new = !self.signatures.contains(&signature);
+        // With more of them the note could not be read back.
         if is_new && self.signatures.len() < limits::NOTE_SIGNATURES_MAX {
             self.signatures.push(signature);
         }
@@ -298,10 +301,12 @@ impl FromStr for SignedNote {
     type Err = NoteFault;
 
     fn from_str(note: &str) -> Result<SignedNote, NoteFault> {
+        // `signed-note` allows no other control characters.
         let is_control = |it: char| it.is_control() && it != '\n';
         if note.len() > limits::NOTE_BYTES_MAX || note.contains(is_control) {
             return Err(NoteFault::Note);
         }
+        // The last empty line: the text may have others.
         let (text, signatures) = note.rsplit_once("\n\n").ok_or(NoteFault::Note)?;
         let signatures = signatures.strip_suffix('\n').ok_or(NoteFault::Note)?;
         let signatures: Vec<NoteSignature> = signatures
@@ -311,6 +316,7 @@ impl FromStr for SignedNote {
         if signatures.is_empty() || signatures.len() > limits::NOTE_SIGNATURES_MAX {
             return Err(NoteFault::Note);
         }
+        // The last line break is part of what is signed.
         let text = format!("{text}\n");
         Ok(SignedNote { text, signatures })
     }
@@ -353,6 +359,8 @@ impl FromStr for TreeHead {
         };
         let mut fork = None;
         for line in lines {
+            // Lines after the third are extensions. Those that are not known here are
+            // skipped.
             if line.is_empty() {
                 return Err(NoteFault::Checkpoint);
             }

@@ -24,6 +24,8 @@ impl TreeHash {
     #[must_use]
     pub fn leaf(leaf: &[u8]) -> TreeHash {
         let mut hasher = Sha256::new();
+        // The byte keeps leaves and nodes apart. Otherwise a node could be shown as a
+        // leaf.
         hasher.update([0]);
         hasher.update(leaf);
         TreeHash(hasher.finalize().into())
@@ -136,6 +138,8 @@ impl Frontier {
     /// Adds a leaf.
     pub fn push(&mut self, leaf: TreeHash) {
         let mut hash = leaf;
+        // Each subtree of the same size as the new one is joined with it, as in a binary
+        // counter.
         for _ in 0..self.size.trailing_ones() {
             if let Some(left) = self.hashes.pop() {
                 hash = TreeHash::node(&left, &hash);
@@ -260,6 +264,7 @@ pub fn shows_inclusion(
     let (mut place, mut last) = (index, size - 1);
     let mut hash = *leaf;
     for step in proof {
+        // More hashes than the tree is deep: such a proof was made up.
         if last == 0 {
             return false;
         }
@@ -314,6 +319,7 @@ pub fn shows_consistency(
     };
     let (mut old_hash, mut hash) = (*first, *first);
     for step in steps {
+        // See `shows_inclusion`: no step may be left over.
         if last == 0 {
             return false;
         }

@@ -90,6 +90,7 @@ impl WitnessRequest {
         if self.old > head.size {
             return Err(WitnessRefusal::Malformed);
         }
+        // A log that was never seen begins with nothing.
         let (size, root) = seen(&head.origin).unwrap_or((0, TreeHash::empty()));
         if self.old != size {
             return Err(WitnessRefusal::Conflict(size));

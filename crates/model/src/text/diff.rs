@@ -24,8 +24,10 @@ pub fn unified(path: &str, before: Option<&str>, after: Option<&str>) -> String 
         None => "/dev/null".to_owned(),
     };
     let mut patch = format!("--- {}\n+++ {}\n", side("a", before), side("b", after));
-    let old: Vec<&str> = before.unwrap_or_default().lines().collect();
-    let new: Vec<&str> = after.unwrap_or_default().lines().collect();
+    // With their ends: a change of nothing but line ends is a change, and a person who
+    // approves a patch must see it.
+    let old: Vec<&str> = before.unwrap_or_default().split_inclusive('\n').collect();
+    let new: Vec<&str> = after.unwrap_or_default().split_inclusive('\n').collect();
     let lines = compare(&old, &new);
     for (first, last) in hunks(&lines) {
         write_hunk(&mut patch, &lines, first, last);
@@ -35,6 +37,7 @@ pub fn unified(path: &str, before: Option<&str>, after: Option<&str>) -> String 
 
 /// All lines of both, in order.
 fn compare<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<DiffLine<'a>> {
+    // Common ends first: they keep the table of the middle small.
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old_rest, new_rest) = (old.get(head..), new.get(head..));
     let (old_rest, new_rest) = (old_rest.unwrap_or_default(), new_rest.unwrap_or_default());
@@ -143,10 +146,15 @@ fn write_hunk(patch: &mut String, lines: &[DiffLine<'_>], first: usize, last: us
         start(new_lines(before), new_count),
     );
     for line in shown {
-        let _ = match line {
-            DiffLine::Same(text) => writeln!(patch, " {text}"),
-            DiffLine::Removed(text) => writeln!(patch, "-{text}"),
-            DiffLine::Added(text) => writeln!(patch, "+{text}"),
+        let (mark, text) = match line {
+            DiffLine::Same(text) => (' ', text),
+            DiffLine::Removed(text) => ('-', text),
+            DiffLine::Added(text) => ('+', text),
+        };
+        let _ = match text.strip_suffix('\n') {
+            Some(text) => writeln!(patch, "{mark}{text}"),
+            // As git and patch write it.
+            None => writeln!(patch, "{mark}{text}\n\\ No newline at end of file"),
         };
     }
 }
@@ -162,6 +170,19 @@ mod tests {
         assert_eq!(
             unified("f", Some(before), Some(after)),
             "--- a/f\n+++ b/f\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n"
+        );
+    }
+
+    /// Attack: a patch that seems empty, because only what a person does not see changed.
+    #[test]
+    fn line_ends_are_a_change() {
+        assert_eq!(
+            unified("f", Some("a\nb\n"), Some("a\r\nb\n")),
+            "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\n+a\r\n b\n"
+        );
+        assert_eq!(
+            unified("f", Some("a\n"), Some("a")),
+            "--- a/f\n+++ b/f\n@@ -1,1 +1,1 @@\n-a\n+a\n\\ No newline at end of file\n"
         );
     }
 
@@ -205,7 +226,7 @@ mod tests {
                 new.push(text);
             } else if line.starts_with('-') {
                 next += 1;
-            } else {
+            } else if !line.starts_with('\\') {
                 new.push(old[next]);
                 next += 1;
             }

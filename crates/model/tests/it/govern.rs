@@ -67,10 +67,10 @@ fn decide(config: &Config, tools: &[Document], call: &Call) -> String {
         Ok(arguments) => arguments,
         Err(faults) => return format!("invalid: {}", faults.first().unwrap().message),
     };
-    let ground = config.ground().unwrap();
+    let baseline = config.effective_baseline().unwrap();
     let rights = config.access.rights(&caller, tool.category.as_deref());
-    let policy = rights.narrow(resolve(&ground, &tool.sandbox_overrides).unwrap());
-    let risk = rate(&ground, &tool.sandbox_overrides, &policy);
+    let policy = rights.narrow(resolve(&baseline, &tool.sandbox_overrides).unwrap());
+    let risk = rate(&baseline, &tool.sandbox_overrides, &policy);
     let decision = config.rules.decide(&RuleInput {
         caller: &caller,
         rights: &rights,
@@ -163,8 +163,8 @@ struct Row {
 }
 
 fn may(rights: &CallerRights, tool: &Document, args: &str) -> &'static str {
-    let ground = Baseline::closed();
-    let wanted = resolve(&ground, &tool.sandbox_overrides).unwrap();
+    let baseline = Baseline::closed();
+    let wanted = resolve(&baseline, &tool.sandbox_overrides).unwrap();
     let policy: EffectivePolicy = rights.narrow(wanted.clone());
     let arguments = params::check(&tool.params, &serde_json::from_str(args).unwrap()).unwrap();
     let decision = model::govern::rules::Rules::standard().decide(&RuleInput {
@@ -174,7 +174,7 @@ fn may(rights: &CallerRights, tool: &Document, args: &str) -> &'static str {
         document: tool,
         arguments: &arguments,
         policy: &policy,
-        risk: &rate(&ground, &tool.sandbox_overrides, &policy),
+        risk: &rate(&baseline, &tool.sandbox_overrides, &policy),
         body: model::govern::rules::BodyFacts::sandboxed(),
         at_ms: 0,
     });

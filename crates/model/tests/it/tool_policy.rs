@@ -109,8 +109,8 @@ fn tool(name: &str, mode: &str) -> Document {
 fn decide(rules: &Rules, tool: &Document, amount: Option<i64>) -> Decision {
     let raw = amount.map_or(json!({}), |amount| json!({ "amount": amount }));
     let arguments = params::check(&tool.params, &raw).unwrap();
-    let ground = Config::closed().ground().unwrap();
-    let policy = resolve(&ground, &tool.sandbox_overrides).unwrap();
+    let baseline = Config::closed().effective_baseline().unwrap();
+    let policy = resolve(&baseline, &tool.sandbox_overrides).unwrap();
     rules.decide(&RuleInput {
         caller: &Caller::named("ann"),
         rights: &CallerRights::open(),
@@ -118,7 +118,7 @@ fn decide(rules: &Rules, tool: &Document, amount: Option<i64>) -> Decision {
         document: tool,
         arguments: &arguments,
         policy: &policy,
-        risk: &rate(&ground, &tool.sandbox_overrides, &policy),
+        risk: &rate(&baseline, &tool.sandbox_overrides, &policy),
         body: model::govern::rules::BodyFacts::sandboxed(),
         at_ms: 0,
     })

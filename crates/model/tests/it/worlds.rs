@@ -145,9 +145,9 @@ fn decide_under(config: &Config, world: &World, rules: Option<&Rules>) -> Option
         .as_ref()
         .map(|amount| json!({ "amount": amount }));
     let arguments = params::check(&tool.params, &raw.unwrap_or(json!({}))).unwrap();
-    let ground = config.ground().unwrap();
+    let baseline = config.effective_baseline().unwrap();
     let rights = config.access.rights(&caller, tool.category.as_deref());
-    let policy = rights.narrow(resolve(&ground, &tool.sandbox_overrides).unwrap());
+    let policy = rights.narrow(resolve(&baseline, &tool.sandbox_overrides).unwrap());
     Some(rules.unwrap_or(&config.rules).decide(&RuleInput {
         caller: &caller,
         rights: &rights,
@@ -155,7 +155,7 @@ fn decide_under(config: &Config, world: &World, rules: Option<&Rules>) -> Option
         document: &tool,
         arguments: &arguments,
         policy: &policy,
-        risk: &rate(&ground, &tool.sandbox_overrides, &policy),
+        risk: &rate(&baseline, &tool.sandbox_overrides, &policy),
         body: model::govern::rules::BodyFacts::sandboxed(),
         at_ms: 0,
     }))

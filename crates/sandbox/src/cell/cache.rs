@@ -22,6 +22,7 @@ pub(super) struct CacheKey([u8; 32]);
 impl CacheKey {
     pub(super) fn of(wrapped_source: &[u8]) -> CacheKey {
         let mut digest = Sha256::new();
+        // Bytecode of another guest would be read as if it were this one's.
         digest.update(super::guest_key());
         digest.update(wrapped_source);
         CacheKey(digest.finalize().into())
@@ -63,10 +64,13 @@ impl Cache {
 
     /// Whether a body that is not here came before, and so may come again.
     pub(super) fn comes_again(&mut self, key: CacheKey) -> bool {
+        // It is about to become an entry. If `put` refuses it, it counts as new again.
         if self.once.remove(&key) {
             return true;
         }
         if self.once.len() >= ENTRIES_MAX {
+            // Dropping all is crude and cheap. The price is that a tool is
+            // compiled once more.
             self.once.clear();
         }
         self.once.insert(key);

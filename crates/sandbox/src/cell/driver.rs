@@ -62,6 +62,7 @@ pub(super) async fn drive(wall: Arc<Wall>, job: Job, exchange: Arc<Mutex<Exchang
         Ok(ended) => ended,
         Err(error) => ended_by(&error),
     };
+    // Also after a breach: the work and the notes of a stopped script are in its mailbox.
     let end = guest
         .as_ref()
         .and_then(|guest: &Guest| GuestEnd::read(guest.memory.data(&store), wall.mailbox));
@@ -106,6 +107,8 @@ fn ended_by(error: &wasmtime::Error) -> Ended {
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::StackOverflow) => Ended::Breached(Breach::Stack),
+        // A trap that no bound explains is a flaw of the guest or of the engine. The parent
+        // replaces the worker.
         Some(_) | None => Ended::Broken(format!("{error:#}")),
     }
 }
@@ -125,6 +128,7 @@ pub(super) async fn attempt(
     store: &mut Store<StoreState>,
     kept: &mut Option<Guest>,
 ) -> Result<Ended> {
+    // Cancelled or late before its first step: then no instance is taken at all.
     lock(exchange).check()?;
     let instance = wall.guest.instantiate_async(&mut *store).await?;
     let Some(memory) = instance
@@ -142,6 +146,8 @@ pub(super) async fn attempt(
             Status::Pending => Ok(None),
             Status::Undefined => Ok(Some(Ended::Undefined)),
             Status::Deadlock => Ok(Some(Ended::Breached(Breach::Deadlock))),
+            // The engine made the list of powers, so a name the guest lacks
+            // is our own mistake.
             Status::UnknownPower => bail!("the guest does not know a power or its globals"),
             Status::Value => read_end(wall, store, guest, |end| {
                 end.value(job.limits.result_bytes_max)
@@ -203,6 +209,8 @@ async fn place_job(
     let length = u32::try_from(texts.len())?;
     let place = match input {
         Some((place, capacity)) if length <= capacity => place,
+        // The place in the image is for usual jobs; a larger one is allocated by the guest,
+        // within its own memory limit.
         Some(_) | None => {
             let reserve = function::<u32, u32>(store, guest, &wall.exports.reserve)?;
             reserve.call_async(&mut *store, length).await?
@@ -241,6 +249,8 @@ pub(super) fn mailbox(engine: &Engine, guest: &InstancePre<StoreState>) -> Resul
         memory_bytes: 0,
     };
     let mut store = Store::new(engine, state);
+    // The ticker does not run yet. Without a deadline far away the engine
+    // would trap at once.
     store.set_epoch_deadline(u64::MAX / 2);
     let mut asking = pin!(async {
         let instance = guest.instantiate_async(&mut store).await?;

@@ -145,10 +145,13 @@ impl Exchange {
     /// Called by the engine about each millisecond while the guest runs.
     pub(super) fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
         self.check()?;
+        // Thread time and not the wall clock: a busy machine must not end an honest script.
         if self.cpu_now() >= u64::from(self.limits.cpu_ms_max) * 1_000 {
             return Err(Stop::Breached(Breach::Cpu).into());
         }
         if self.slice_began.elapsed() >= SLICE {
+            // A yield, not an error: others get their turn, and the script
+            // goes on where it was.
             return Ok(UpdateDeadline::Yield(1));
         }
         Ok(UpdateDeadline::Continue(1))
@@ -222,6 +225,7 @@ impl Exchange {
     }
 
     pub(super) fn answer(&mut self, id: HostCallId, answer: HostAnswer) {
+        // An unknown id, or a second answer to one call, is dropped: the first one counts.
         if let Some(slot @ Outstanding::Asked) = self.outstanding.get_mut(&id) {
             self.answers += 1;
             *slot = Outstanding::Answered(self.answers, answer);
@@ -283,6 +287,8 @@ impl Exchange {
     /// Takes a line of the script, within its bounds.
     pub(super) fn log(&mut self, level: ConsoleLevel, text: String) -> Result<(), Stop> {
         self.console_lines += 1;
+        // Counted before the check, and never given back: a script cannot go
+        // on after a breach.
         self.console_bytes += text.len() as u64;
         if self.console_bytes > u64::from(self.limits.console_bytes_max) {
             return Err(Stop::Breached(Breach::ConsoleBytes));

@@ -143,6 +143,7 @@ fn log(mut caller: Caller<'_, StoreState>, level: u32, start: u32, length: u32) 
         4 => ConsoleLevel::Debug,
         _ => bail!("the guest logs at an unknown level"),
     };
+    // Before the text is copied: the guest claims this length, and it may be gigabytes.
     lock(&run(&mut caller)?.exchange).check_line(length)?;
     let memory = memory(&mut caller)?;
     let text = text(memory.data(&caller), (start, length))?;
@@ -159,6 +160,8 @@ fn keep(mut caller: Caller<'_, StoreState>, start: u32, length: u32) -> Result<(
         bail!("no run")
     };
     // Once, and only when it was asked for.
+    // A guest that a script has taken over could otherwise offer bytecode of its own under
+    // the key of a source.
     if let Some(key) = run.keep.take() {
         super::driver::cache(&run.wall).put(key, bytecode);
     }
@@ -220,6 +223,8 @@ fn ask(caller: &mut Caller<'_, StoreState>, kind: HostCallKind, request: &Reques
     };
     let run = run(caller)?;
     let mut exchange = lock(&run.exchange);
+    // The driver finds answers by this number. A repeated one would hand a script the
+    // answer to another call.
     if request.id != exchange.next_id() {
         bail!("the guest counts its calls wrong");
     }
@@ -233,6 +238,7 @@ fn clock_time_get(mut caller: Caller<'_, StoreState>, clock: u32, _: u64, out: u
         let run = run(&mut caller)?;
         let exchange = lock(&run.exchange);
         match clock {
+            // A clock before 1970 cannot be told in WASI, which counts from there.
             0 => u64::try_from(exchange.now_ms())
                 .unwrap_or(0)
                 .saturating_mul(1_000_000),
@@ -243,6 +249,8 @@ fn clock_time_get(mut caller: Caller<'_, StoreState>, clock: u32, _: u64, out: u
     Ok(
         match memory.write(&mut caller, out as usize, &nanos.to_le_bytes()) {
             Ok(()) => 0,
+            // The address is the guest's own. WASI has a number for that, so
+            // the guest goes on.
             Err(_) => ERRNO_FAULT,
         },
     )
@@ -265,6 +273,7 @@ fn memory(caller: &mut Caller<'_, StoreState>) -> Result<Memory> {
 fn slice(data: &[u8], (start, length): (u32, u32)) -> Result<&[u8]> {
     let found = data
         .get(start as usize..)
+        // Two steps, so that `start + length` cannot overflow.
         .and_then(|rest| rest.get(..length as usize));
     match found {
         Some(bytes) => Ok(bytes),
@@ -273,6 +282,8 @@ fn slice(data: &[u8], (start, length): (u32, u32)) -> Result<&[u8]> {
 }
 
 fn text(data: &[u8], place: (u32, u32)) -> Result<String> {
+    // A script may have half a character in a string. That is its own affair,
+    // not a broken guest.
     Ok(String::from_utf8_lossy(slice(data, place)?).into_owned())
 }
 

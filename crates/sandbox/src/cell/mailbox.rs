@@ -70,6 +70,7 @@ pub(super) fn job_fields(job: &Job, kind: BodyKind, body_length: usize) -> Vec<u
 pub(super) fn job_texts(job: &Job, body: &[u8]) -> Vec<u8> {
     let mut texts = Vec::with_capacity(body.len() + job.globals.len() + 64);
     texts.extend_from_slice(body);
+    // The interpreter's parser reads up to a zero byte.
     texts.push(0);
     texts.extend_from_slice(job.globals.as_bytes());
     texts.push(0);
@@ -108,6 +109,7 @@ pub(super) struct GuestEnd<'a> {
 
 impl<'a> GuestEnd<'a> {
     pub(super) fn read(memory: &'a [u8], mailbox: usize) -> Option<GuestEnd<'a>> {
+        // Checked, because the place comes from the guest that was loaded.
         let fields = memory.get(mailbox.checked_add(END)?..)?.get(..END_BYTES)?;
         Some(GuestEnd { memory, fields })
     }
@@ -123,6 +125,7 @@ impl<'a> GuestEnd<'a> {
         let left_at = self.word(40)? as usize;
         let left = self.memory.get(left_at..left_at.checked_add(4)?)?;
         let left = i32::from_le_bytes(left.try_into().ok()?);
+        // The counter may be below nought when a poll is due; then nothing is left.
         Some(granted.saturating_sub(u64::from(left.max(0).unsigned_abs())))
     }
 

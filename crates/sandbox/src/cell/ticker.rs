@@ -61,6 +61,8 @@ impl Ticker {
             .name("ticker".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || {
+                // The call is for the thread that makes it, and the list of a
+                // sealed worker lacks it.
                 ask_for_short_turns();
                 let _ = ready.send(());
                 shared.tick_until_stopped();
@@ -160,6 +162,8 @@ impl Shared {
             thread::sleep(TICK);
             self.engine.increment_epoch();
             let begun = self.begun.load(Ordering::Relaxed);
+            // A whole millisecond without a step: a worker in use does not go to sleep and
+            // wake for each call.
             if begun == seen && self.running.load(Ordering::SeqCst) == 0 {
                 self.sleep();
             }

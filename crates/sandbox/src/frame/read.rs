@@ -85,6 +85,7 @@ impl<'a> Fields<'a> {
 }
 
 pub(super) fn hello(fields: &mut Fields<'_>) -> Result<Hello, FrameError> {
+    // The first byte is a tag that no other message has, so an ordinary frame is no hello.
     if fields.u8()? != 0 || fields.u32()? != HELLO_MAGIC {
         return Err(FrameError::NotHello);
     }

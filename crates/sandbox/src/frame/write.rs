@@ -30,6 +30,7 @@ pub(super) fn frame(
             Ok(())
         }
         Err(error) => {
+            // Half a frame would make the peer read everything after it wrongly.
             out.truncate(start);
             Err(error)
         }
@@ -222,6 +223,7 @@ fn report(report: &RunReport, out: &mut Vec<u8>) -> Result<(), FrameError> {
 }
 
 fn usage(usage: RunUsage, out: &mut Vec<u8>) {
+    // By name, as in `limits`: a new figure does not compile until it is sent.
     let RunUsage {
         work,
         cpu_us,

@@ -60,6 +60,8 @@ impl Call {
 
     pub(super) fn queue_request(&self, request: HostRequest) -> Result<(), Violation> {
         let mut state = self.state();
+        // An abandoned call is checked too: it must not become a way to
+        // send without bounds.
         state.checker.host(&request)?;
         if state.abandoned {
             return Ok(());
@@ -88,6 +90,8 @@ impl Call {
     /// Ends the call without a report, unless it has ended.
     pub(super) fn fail(&self, error: RunError) {
         let mut state = self.state();
+        // The first end stands. A loss of the worker right after its report must not turn a
+        // finished run into an error.
         if state.ended.is_none() {
             state.ended = Some(Err(error));
         }
@@ -107,6 +111,8 @@ impl Call {
         let mut state = self.state();
         state.abandoned = true;
         state.asked.clear();
+        // From here on `cancelled` is an honest end, even before the worker has read the
+        // request to cancel.
         state.checker.cancel();
         match &state.ended {
             // It ended at this very moment, and took its lines along.
@@ -126,6 +132,7 @@ impl Call {
             return Poll::Ready(Event::Asked(request));
         }
         match &mut state.waker {
+            // One task waits for a call, so the latest waker is the only one that counts.
             Some(waker) => waker.clone_from(context.waker()),
             empty => *empty = Some(context.waker().clone()),
         }

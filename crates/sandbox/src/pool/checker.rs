@@ -74,6 +74,8 @@ impl CallChecker {
     }
 
     pub(super) fn console(&mut self, line: GuestLine) -> Result<(), Violation> {
+        // Counted before the comparison, so that the line that breaks the
+        // bound is not kept.
         self.console_bytes = self.console_bytes.saturating_add(line.text.len() as u64);
         if self.console.len() >= self.limits.console_lines_max as usize
             || self.console_bytes > u64::from(self.limits.console_bytes_max)
@@ -119,14 +121,19 @@ impl CallChecker {
         match &report.ended {
             Ended::Value(json) => self.check_value(json)?,
             Ended::Threw(thrown) => self.check_thrown(thrown)?,
+            // A worker may not end a run early under the name of a cancellation that the
+            // parent did not send.
             Ended::Cancelled if !self.cancelled => return Err(Violation::NotCancelled),
             Ended::Cancelled | Ended::Undefined | Ended::Breached(_) => {}
             Ended::Broken(detail) => {
+                // Cut here, because the text is the worker's own and goes into the
+                // operator's log.
                 return Ok(Verdict::Broken(
                     detail.chars().take(BROKEN_CHARS_MAX).collect(),
                 ));
             }
         }
+        // The worker cuts notes itself, so longer ones are not an accident.
         if report.notes.len() > NOTES_BYTES_MAX {
             return Err(Violation::ResultSize);
         }
@@ -159,10 +166,13 @@ impl CallChecker {
     fn check_thrown(&self, thrown: &Thrown) -> Result<(), Violation> {
         let helper = thrown.helper.as_deref().unwrap_or_default();
         let length = thrown.name.len() + thrown.message.len() + helper.len();
+        // An error of a power travels through the script and back. So its text may be as
+        // long as an answer, on top of an error of the script itself.
         let most = u64::from(THROWN_BYTES_MAX) + u64::from(self.limits.payload_bytes_max);
         if length as u64 > most {
             return Err(Violation::ThrownLength);
         }
+        // The engine reads this text as JSON; a text that is none must not get that far.
         if thrown.helper.is_some() && json::check(helper, json::RESULT_DEPTH_MAX).is_err() {
             return Err(Violation::ResultNotJson);
         }
@@ -175,6 +185,7 @@ fn check_rejections(told: &[Thrown]) -> Result<(), Violation> {
         thrown.name.len() + thrown.message.len() + thrown.helper.as_deref().map_or(0, str::len)
     };
     if told.len() > REJECTIONS_TOLD_MAX
+        // All together and not each: a worker may not send eight errors of the full length.
         || told.iter().map(length).sum::<usize>() > REJECTIONS_BYTES_MAX
     {
         return Err(Violation::ThrownLength);

@@ -13,10 +13,15 @@ pub const RESULT_DEPTH_MAX: u32 = 120;
 pub(super) fn check(json: &str, depth_max: u32) -> Result<(), Refused> {
     let mut reader = serde_json::Deserializer::from_str(json);
     let level = Level {
+        // A job's own bound may be higher than what `serde_json` reads later. Then the
+        // lower one holds, or a result that passed here would fail further on.
         left: depth_max.min(RESULT_DEPTH_MAX),
     };
+    // `end` refuses text after the value, which a second reader could take for the result.
     match level.deserialize(&mut reader).and_then(|()| reader.end()) {
         Ok(()) => Ok(()),
+        // Our own `too deep` is the only data error: every kind of value is
+        // accepted above it.
         Err(error) if error.is_data() => Err(Refused::TooDeep),
         Err(_) => Err(Refused::NotJson),
     }

@@ -98,6 +98,8 @@ impl Link {
         let id = CallId(self.call_next.fetch_add(1, Ordering::Relaxed));
         let checker = CallChecker::new(job.limits.clone(), Instant::now());
         let call = Arc::new(Call::new(checker));
+        // Before the job is sent: the report may come at once, and is held to this bound.
+        // It only grows, because frames of earlier calls may still be on their way.
         self.body_bytes_max
             .fetch_max(longest_body(&job.limits), Ordering::Relaxed);
         {
@@ -111,6 +113,7 @@ impl Link {
         match self.send(&Down::Start(id, Box::new(job))) {
             Ok(()) => Ok((id, call)),
             Err(_) => {
+                // The job never left, so the worker owes no report about it.
                 lock(&self.calls).remove(&id);
                 Err(RunError::TooLarge)
             }
@@ -141,6 +144,8 @@ impl Link {
 
     /// Gives the worker up. The first reason stays.
     pub(super) fn doom(&self, loss: Loss) {
+        // The first reason is the cause; what follows from it, such as a
+        // broken pipe, is not.
         lock(&self.doom).get_or_insert(loss);
         self.nudge.notify_one();
     }
@@ -164,10 +169,12 @@ impl Link {
         *lock(&self.doom)
     }
 
-    /// Ends every call: `culprit` with its own error, the others as lost.
+    /// Ends every call, all with the same error: closed, or lost.
     pub(super) fn fail_calls(&self, loss: Loss) {
         let calls = {
             let mut calls = lock(&self.calls);
+            // The same order of locks as in `start`: either a call sees the doom, or it is
+            // in the map that is taken here.
             lock(&self.doom).get_or_insert(loss);
             std::mem::take(&mut *calls)
         };
@@ -179,6 +186,7 @@ impl Link {
                 }
             });
         }
+        // Their worker is gone, so there is room: they wake up and find the loss.
         let waiting = std::mem::take(&mut lock(&self.out).waiting);
         waiting.into_iter().for_each(Waker::wake);
     }
@@ -187,6 +195,8 @@ impl Link {
     /// messages to it are lost, and its calls fail.
     pub(super) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
         let mut out = lock(&self.out);
+        // Bounded by the bytes not yet sent: a worker that stops reading must not make the
+        // parent keep answers without end.
         if out.bytes.len() - out.sent < OUT_BYTES_HIGH || self.doomed().is_some() {
             return Poll::Ready(());
         }
@@ -202,6 +212,8 @@ impl Link {
 
     fn send(&self, down: &Down) -> Result<(), FrameError> {
         let mut out = lock(&self.out);
+        // Bytes that wait must leave first, so only an empty buffer is written to the pipe
+        // from here. That is the usual case, and it saves a turn of the hearing task.
         let idle = out.bytes.is_empty();
         frame::encode_down(down, &mut out.bytes)?;
         if idle {
@@ -223,6 +235,8 @@ impl Link {
                 Err(Errno::INTR) => {}
                 Err(_) => {
                     drop_rest(out);
+                    // The calls end there too: a worker that reads no more
+                    // cannot be told anything.
                     self.doom(Loss::Ended);
                     return;
                 }
@@ -248,6 +262,7 @@ impl Link {
         } else {
             Vec::new()
         };
+        // Woken outside the lock, because the woken asks for room and takes the same lock.
         drop(out);
         waiting.into_iter().for_each(Waker::wake);
     }
@@ -259,6 +274,7 @@ impl Link {
         }
         let unsent = self.unsent();
         tokio::select! {
+            // A doomed worker first: what it sends after that is not heard any more.
             biased;
             () = self.nudge.notified() => {
                 match self.doomed() {
@@ -302,6 +318,8 @@ impl Link {
             Up::Console(id, _) | Up::Host(id, _) | Up::Ended(id, _) => *id,
         };
         let call = match &up {
+            // Removed before it is checked: a second report about the same call is then
+            // about a call that is not running.
             Up::Ended(..) => lock(&self.calls).remove(&id),
             Up::Console(..) | Up::Host(..) => lock(&self.calls).get(&id).cloned(),
         };
@@ -313,6 +331,8 @@ impl Link {
             Up::Host(_, request) => call.queue_request(request).map(|()| Heard::Other),
             Up::Ended(_, report) => match call.finish(*report) {
                 Ok(Aftermath::Sound) => Ok(Heard::Ended),
+                // `finish` has told the call already; the worker around a broken sandbox is
+                // not used again.
                 Ok(Aftermath::Broken) => return Err(Loss::Broken),
                 Err(violation) => Err(violation),
             },
@@ -363,6 +383,8 @@ impl Pipe {
     }
 
     fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        // A worker may die at any time. Without the flag the kernel would end the
+        // parent by a signal.
         rustix::net::send(&self.fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
     }
 
@@ -389,11 +411,14 @@ fn longest_body(limits: &JobLimits) -> u32 {
         .result_bytes_max
         .max(limits.console_bytes_max)
         .max(limits.payload_bytes_max.saturating_add(THROWN_BYTES_MAX))
+        // Saturating, because limits come from documents; `FrameBuffer`
+        // caps the sum anyway.
         .saturating_add(FRAME_OVERHEAD_BYTES + REPORT_BYTES_MAX)
 }
 
 fn drop_rest(out: &mut Out) {
     out.sent = 0;
     out.bytes.clear();
+    // One large answer must not keep its memory for the life of the worker.
     out.bytes.shrink_to(OUT_BYTES_HIGH / 16);
 }

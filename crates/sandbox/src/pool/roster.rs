@@ -73,6 +73,8 @@ pub(super) struct WorkerSlot {
 impl WorkerSlot {
     /// The call has started: hearing its end gives the place back.
     pub(super) fn hand_over(mut self) {
+        // After `start` the worker has the job. Giving the place back now would let one
+        // call too many into it.
         self.held = false;
     }
 }
@@ -114,6 +116,8 @@ impl Roster {
             place,
         });
         if self.bounds.sharing == Sharing::PerCaller {
+            // Else a caller could wait for a worker while idle ones of other
+            // callers fill the pool.
             make_way(&state);
         }
         Admission::Later(later)
@@ -144,9 +148,13 @@ impl Roster {
                 return;
             };
             entry.live = entry.live.saturating_sub(count);
+            // The last place of a retiring worker is free: its task waits for this to end
+            // the process.
             if entry.live == 0 && entry.link.is_retiring() {
                 entry.link.nudge();
             }
+            // Nothing waits, which is the usual case: the queue is not
+            // walked for each call.
             if state.queue.is_empty() {
                 return;
             }
@@ -166,6 +174,7 @@ impl Roster {
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
+        // Dropping the senders tells the waiting that the pool is closed.
         state.queue.clear();
     }
 
@@ -204,6 +213,8 @@ impl Roster {
         let mut given = Vec::new();
         {
             let mut state = self.state();
+            // A waiter may have to be passed over (no worker of its own is free), so the
+            // queue is rebuilt rather than stopped at the first.
             let mut still = VecDeque::new();
             while let Some(waiter) = state.queue.pop_front() {
                 if waiter.place.is_closed() {
@@ -244,6 +255,8 @@ impl Roster {
                 (Sharing::PerCaller, Some(owner)) => **owner == *caller,
             })
             // One's own worker before a fresh one.
+            // Then the least loaded, so that calls spread over the
+            // processes and their cores.
             .min_by_key(|entry| (entry.owner.is_none(), entry.live))?;
         entry.live += 1;
         entry.given = entry.given.saturating_add(1);
@@ -282,6 +295,7 @@ fn make_way(state: &State) {
         .iter()
         .filter(|entry| entry.link.is_retiring())
         .count();
+    // Less those on their way already, or each new waiter would retire one more worker.
     for entry in idle.take(state.queue.len().saturating_sub(coming)) {
         entry.link.retire();
     }

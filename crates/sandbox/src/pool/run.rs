@@ -39,6 +39,8 @@ pub(super) async fn run(
     let grace = Duration::from_millis(u64::from(shared.settings.deadline_grace_ms));
     let limit = Duration::from_millis(u64::from(job.limits.wall_ms_max)) + grace;
     let mut late = pin!(time::sleep(limit));
+    // A worker whose pipe is full has not read for a while. The job waits for room under
+    // the call's own time, so that a stopped worker cannot hold it longer.
     let room = poll_fn(|context| match place.link.poll_room(context) {
         Poll::Ready(()) => Poll::Ready(Ok(())),
         Poll::Pending => late.as_mut().poll(context).map(|()| Err(RunError::Hung)),
@@ -49,11 +51,14 @@ pub(super) async fn run(
         return Err(error);
     }
     let mut running = Running::start(shared, place, job, host)?;
+    // The time of the call begins now; waiting for the pipe was not the script's doing.
     late.as_mut().reset(Instant::now() + limit);
 
     let mut answers = FuturesUnordered::new();
     loop {
         let turn = poll_fn(|context| {
+            // The end first. Else a call whose host answers quickly could be kept alive by
+            // its own answers.
             if let Poll::Ready(event) = running.call.poll_event(context) {
                 return Poll::Ready(Turn::Worker(event));
             }
@@ -82,12 +87,16 @@ pub(super) async fn run(
                     // The sandbox would end with this breach anyway, so the answer is
                     // not sent.
                     running.breach(Breach::PayloadBytes);
+                    // Dropped, so that no power goes on working for a call
+                    // that is being ended.
                     answers.clear();
                 } else {
                     running.answer(id, answer);
                 }
             }
             Turn::Late => {
+                // Wall one failed to keep the time, so the process around it is not trusted
+                // to do so either.
                 running.link.doom(Loss::Hung);
                 return running.finish(Err(RunError::Hung));
             }
@@ -152,6 +161,8 @@ impl<'a> Running<'a> {
             call,
             id,
             cancel_grace: Duration::from_millis(u64::from(shared.settings.cancel_grace_ms)),
+            // Dropping happens outside of any task at times, and still has to spawn the
+            // watch over the cancellation.
             runtime: Handle::current(),
             breach: None,
             finished: false,
@@ -178,6 +189,8 @@ impl<'a> Running<'a> {
         self.finished = true;
         let mut run = ended?;
         if let Some(breach) = self.breach {
+            // The parent's finding wins: what the worker reports is only the cancellation
+            // that followed.
             run.report.ended = Ended::Breached(breach);
         }
         Ok(run)
@@ -188,6 +201,7 @@ impl<'a> Running<'a> {
         self.call.cancel();
         self.link.cancel(self.id);
         let (link, id, grace) = (Arc::clone(&self.link), self.id, self.cancel_grace);
+        // On a task of its own, because the run itself may be dropped at this moment.
         self.runtime.spawn(async move {
             time::sleep(grace).await;
             if link.is_running(id) {

@@ -113,6 +113,7 @@ fn serve(program: &WorkerProgram, live_max: u32, inbox: &mpsc::Receiver<Order>) 
                 let started = spawn(program, live_max, pipe);
                 let pid = started.map(|child| {
                     let pid = child.id();
+                    // Kept, because a child that is not waited for stays as a zombie.
                     workers.insert(id, child);
                     pid
                 });
@@ -153,6 +154,8 @@ fn spawn(program: &WorkerProgram, live_max: u32, pipe: OwnedFd) -> io::Result<Ch
         .arg0("ringfence-worker")
         .args(arguments.to_arguments())
         .args(added)
+        // Attack: a variable of the parent may be a secret. The worker checks this again in
+        // `walls::enter`.
         .env_clear()
         .stdin(Stdio::from(pipe))
         .stdout(Stdio::null())

@@ -53,6 +53,7 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
     let mut closing = shared.closing.subscribe();
     loop {
         let worker = tokio::select! {
+            // Closing first: a start would make one more process that has to be reaped.
             biased;
             _ = closing.wait_for(|closing| *closing) => return,
             worker = start(&shared) => worker,
@@ -60,11 +61,14 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
         let mut worker = match worker {
             Ok(worker) => worker,
             Err(error) => {
+                // `Pool::start` and the status report it; later starts go on being tried.
                 shared.note_start(Err(error));
                 tokio::select! {
                     _ = closing.wait_for(|closing| *closing) => return,
                     () = time::sleep(pause) => {}
                 }
+                // A start that fails at once, such as for lack of memory, must not
+                // become a busy loop.
                 pause = (pause * 2).min(PAUSE_MAX);
                 continue;
             }
@@ -106,6 +110,8 @@ impl Worker {
                 Until::Retiring | Until::Idle => {}
             }
             let heard = tokio::select! {
+                // The worker first. A report that is already in the pipe counts even if the
+                // pool closes.
                 biased;
                 heard = self.link.hear(&mut self.buffer) => heard,
                 _ = closing.wait_for(|closing| *closing) => Err(Loss::Closed),
@@ -131,6 +137,7 @@ impl Worker {
         self.calls_since_look = 0;
         match private_bytes(self.link.pid) {
             Some(bytes) if bytes > shared.settings.memory_bytes_max => self.high_looks += 1,
+            // A process that is gone has no memory; its end is heard on the pipe, not here.
             Some(_) | None => self.high_looks = 0,
         }
         if self.high_looks >= HIGH_LOOKS_MAX {
@@ -139,13 +146,17 @@ impl Worker {
     }
 
     async fn reap(self, shared: &Shared, loss: Loss) {
+        // Out of the roster before its calls fail: a call that is tried again
+        // must not land here.
         shared.roster.leave(self.link.id);
         self.link.fail_calls(loss);
+        // After the calls are told, because killing takes as long as the kernel needs.
         let status = shared.spawner.reap(self.link.id).await;
         if !matches!(loss, Loss::Retired | Loss::Closed) {
             shared.lost_count.fetch_add(1, Ordering::Relaxed);
             shared.note_loss(format!("{loss:?}{}", describe(status)));
         }
+        // Only now may the successor of a successor start: the process is really gone.
         drop(self.permit);
     }
 }
@@ -169,6 +180,7 @@ async fn start(shared: &Arc<Shared>) -> Result<Worker, StartError> {
     let spawned = shared.spawner.spawn(id, OwnedFd::from(theirs)).await;
     let pid = spawned.map_err(|error| StartError::Spawn(error.to_string()))?;
     // From here on a process exists: whatever happens, it is waited for.
+    // The task may also be dropped while it waits, when the pool closes.
     let guard = BuryOnDrop { shared, id };
     let pipe = Pipe::new(ours.into()).map_err(|error| StartError::Spawn(error.to_string()))?;
     let mut buffer = FrameBuffer::new(HELLO_BYTES_MAX);
@@ -182,6 +194,8 @@ async fn start(shared: &Arc<Shared>) -> Result<Worker, StartError> {
     }
     check(shared, pid, &hello)?;
     shared.note_walls(hello.walls);
+    // The `Worker` reaps from here on. The guard holds a borrow and a number, so forgetting
+    // it leaks nothing.
     std::mem::forget(guard);
     let link = Arc::new(Link::new(id, pid, pipe));
     Ok(Worker {
@@ -235,6 +249,8 @@ fn check(shared: &Shared, pid: u32, hello: &Hello) -> Result<(), StartError> {
 
 /// Compares the worker's report with the kernel's view of it, where a parent may look.
 fn look_from_outside(pid: u32, walls: &mut Walls, required: &BTreeSet<Layer>) {
+    // Some systems hide other processes. Then the worker's own report stands, which only
+    // our code could have written: no script has run yet.
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
         return;
     };

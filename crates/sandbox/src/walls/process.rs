@@ -34,6 +34,8 @@ pub fn enter(parent: u32) -> ProcessLayers {
     walls.set(Layer::Environment, empty_environment());
     // After this only the pipe and two ends of nothing are open; see `seal`.
     close_inherited_descriptors();
+    // A signal from a terminal must reach the parent alone, which then ends
+    // its workers itself.
     walls.set(Layer::Session, own_session());
     walls.set(Layer::NoNewPrivileges, renounce_privileges());
     walls.set(Layer::Capabilities, drop_capabilities());
@@ -216,6 +218,7 @@ pub(super) fn set_rlimits() -> Result<(), String> {
         };
         rustix::process::setrlimit(resource, limit)
             .map_err(|error| format!("{resource:?}: {error}"))?;
+        // Read back: a limit that was not taken would be a wall that only the report shows.
         if rustix::process::getrlimit(resource) != limit {
             return Err(format!("{resource:?} was not taken"));
         }

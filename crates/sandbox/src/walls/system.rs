@@ -39,20 +39,136 @@ pub const NEW_GROUPS: c_int = libc::CLONE_NEWCGROUP;
 /// Makes a second process that continues here, `None` in the new one. Refused where other
 /// threads run: a lock that one of them holds would stay locked in the copy.
 pub fn fork() -> io::Result<Option<Pid>> {
-    // Where there is no `/proc`, the process came of a fork itself.
-    if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
-        return Err(io::Error::other("other threads are running"));
-    }
+    refuse_threads()?;
     #[expect(unsafe_code, reason = "rustix has no safe fork")]
     // Safety: this is the only thread, so the copy is a whole program.
     let answer = unsafe { libc::fork() };
-    match answer {
-        0 => Ok(None),
-        pid => Pid::from_raw(pid)
-            .filter(|_| pid > 0)
+    forked(c_long::from(answer))
+}
+
+/// Makes a second process that continues here in new namespaces, `None` in the new one: one
+/// step, where `enter_new_namespaces` and `fork` are two processes. It begins in the control
+/// group of version two whose folder `group` is, where the kernel can do so; whether it did.
+pub fn fork_into(
+    namespaces: c_int,
+    group: Option<BorrowedFd<'_>>,
+) -> io::Result<(Option<Pid>, bool)> {
+    refuse_threads()?;
+    if let Some(group) = group
+        && let Ok(pid) = fork_into_group(namespaces, group)
+    {
+        return Ok((pid, true));
+    }
+    #[expect(unsafe_code, reason = "std starts no process in namespaces")]
+    // Safety: this is the only thread, so the copy, which has its own memory, is a whole
+    // program. Without a stack the copy continues on its copy of this one.
+    let answer = unsafe { libc::syscall(libc::SYS_clone, namespaces | libc::SIGCHLD, 0, 0, 0, 0) };
+    Ok((forked(answer)?, false))
+}
+
+fn fork_into_group(namespaces: c_int, group: BorrowedFd<'_>) -> io::Result<Option<Pid>> {
+    const INTO_GROUP: u64 = 0x2_0000_0000;
+    /// The arguments as the kernel takes them.
+    #[repr(C)]
+    #[derive(Default)]
+    struct CloneArguments {
+        flags: u64,
+        no_pidfd_or_ids: [u64; 3],
+        exit_signal: u64,
+        no_stack_or_ids: [u64; 5],
+        group: u64,
+    }
+    let arguments = CloneArguments {
+        flags: u64::from(namespaces.unsigned_abs()) | INTO_GROUP,
+        exit_signal: u64::from(libc::SIGCHLD.unsigned_abs()),
+        group: u64::try_from(group.as_raw_fd()).unwrap_or(u64::MAX),
+        ..CloneArguments::default()
+    };
+    #[expect(unsafe_code, reason = "std starts no process in namespaces")]
+    // Safety: as above; the arguments live until the call returns.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw const arguments,
+            size_of::<CloneArguments>(),
+        )
+    };
+    forked(answer)
+}
+
+/// A copy has one thread. A lock that another one held would stay locked in it.
+fn refuse_threads() -> io::Result<()> {
+    // Where there is no `/proc`, the process came of a fork itself.
+    match fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
+        true => Err(io::Error::other("other threads are running")),
+        false => Ok(()),
+    }
+}
+
+fn forked(answer: c_long) -> io::Result<Option<Pid>> {
+    match i32::try_from(answer) {
+        Ok(0) => Ok(None),
+        Ok(pid) if pid > 0 => Pid::from_raw(pid)
             .map(Some)
             .ok_or_else(io::Error::last_os_error),
+        Ok(_) | Err(_) => Err(io::Error::last_os_error()),
     }
+}
+
+/// Bytes of the stack of a process that shares memory.
+const SHARING_STACK_BYTES: usize = 1 << 20;
+
+/// Starts a process that does `work` in the memory of this one, which waits until the new one
+/// has executed a program or ended: nothing is copied. What `work` does to descriptors, to the
+/// working folder and to its own rights stays its own; what it does to memory stays.
+pub fn start_sharing(work: &mut dyn FnMut()) -> io::Result<Pid> {
+    extern "C" fn begin(work: *mut libc::c_void) -> c_int {
+        #[expect(unsafe_code, reason = "the kernel hands over an address")]
+        // Safety: the address of the caller's `work`, who waits and uses it no more.
+        let work = unsafe { &mut *work.cast::<&mut dyn FnMut()>() };
+        work();
+        1
+    }
+    let mut work = work;
+    let mut stack = vec![0_u128; SHARING_STACK_BYTES / size_of::<u128>()];
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    #[expect(unsafe_code, reason = "std has no such process")]
+    // Safety: the new process has a stack of its own, of which `end` is the end, aligned; this
+    // one is stopped until it uses the memory no more.
+    let answer = unsafe {
+        let end = stack.as_mut_ptr().add(stack.len());
+        libc::clone(begin, end.cast(), flags, (&raw mut work).cast())
+    };
+    drop(stack);
+    forked(c_long::from(answer))?.ok_or_else(|| io::Error::other("no process number"))
+}
+
+/// Starts a process that has a user namespace of its own and does nothing, until it is killed.
+pub fn start_user_namespace() -> io::Result<Pid> {
+    const STACK_WORDS: usize = 1 << 10;
+    extern "C" fn wait(_: *mut libc::c_void) -> c_int {
+        loop {
+            #[expect(
+                unsafe_code,
+                reason = "rustix remembers errors where this may not write"
+            )]
+            // Safety: takes nothing and touches no memory.
+            unsafe {
+                libc::syscall(libc::SYS_ppoll, 0, 0, 0, 0, 0);
+            }
+        }
+    }
+    // Never freed: the process may use it until it is dead.
+    let stack = Box::leak(vec![0_u128; STACK_WORDS].into_boxed_slice());
+    let flags = NEW_USERS | libc::CLONE_VM | libc::SIGCHLD;
+    #[expect(unsafe_code, reason = "std starts no process in namespaces")]
+    // Safety: the new process has a stack of its own, of which `end` is the end, and touches
+    // no other memory.
+    let answer = unsafe {
+        let end = stack.as_mut_ptr().add(stack.len());
+        libc::clone(wait, end.cast(), flags, std::ptr::null_mut())
+    };
+    forked(c_long::from(answer))?.ok_or_else(|| io::Error::other("no process number"))
 }
 
 /// Ends this process at once, without running what ends a program.
@@ -141,21 +257,35 @@ pub fn close_standard_input() -> io::Result<()> {
 }
 
 /// Does something to files as another user, as far as this thread's rights to files go.
-pub fn with_file_user<T>(user: u32, group: u32, action: impl FnOnce() -> T) -> T {
-    let (own_user, own_group) = (rustix::process::geteuid(), rustix::process::getegid());
-    set_file_user(user, group);
-    let answer = action();
-    set_file_user(own_user.as_raw(), own_group.as_raw());
-    answer
+/// `None` if the thread could not become that user; then nothing was done.
+pub fn with_file_user<T>(user: u32, group: u32, action: impl FnOnce() -> T) -> Option<T> {
+    /// Gives the thread its own rights back, also when the action panics.
+    struct OwnUser;
+    impl Drop for OwnUser {
+        fn drop(&mut self) {
+            let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+            set_file_user(user.as_raw(), group.as_raw());
+        }
+    }
+    // As oneself there is nothing to become, and no right to change the group is needed.
+    if user == rustix::process::geteuid().as_raw() {
+        return Some(action());
+    }
+    let _own = OwnUser;
+    set_file_user(user, group).then(action)
 }
 
-fn set_file_user(user: u32, group: u32) {
+/// Whether it was done: the calls themselves do not say.
+fn set_file_user(user: u32, group: u32) -> bool {
     #[expect(unsafe_code, reason = "rustix has no setfsuid")]
-    // Safety: takes numbers; without the right to change, nothing changes.
-    unsafe {
+    // Safety: takes numbers; without the right to change, nothing changes. Each call answers
+    // with the number before it, and no user has the last one.
+    let now = unsafe {
         libc::setfsgid(group);
         libc::setfsuid(user);
-    }
+        (libc::setfsuid(u32::MAX), libc::setfsgid(u32::MAX))
+    };
+    now == (user.cast_signed(), group.cast_signed())
 }
 
 /// The attributes of a mount, as the kernel takes them.
@@ -501,6 +631,8 @@ pub fn children_usage() -> (u64, u64) {
     // the call returns.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
+        // It fails only for a wrong first argument. Then the figures are nought, which no
+        // decision uses.
         libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
         usage
     };
@@ -528,5 +660,42 @@ fn done(answer: c_long) -> io::Result<()> {
     match answer {
         0.. => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The user and the group by which this thread's rights to files go.
+    fn file_user() -> (u32, u32) {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+        let last = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let last = line.unwrap().split_whitespace().last();
+            last.unwrap().parse().unwrap()
+        };
+        (last("Uid:"), last("Gid:"))
+    }
+
+    /// Attack: without the right to become the user, or after a panic, the thread would act
+    /// on files with rights that are not the user's.
+    #[test]
+    fn a_thread_acts_as_another_user_or_not_at_all() {
+        let own = file_user();
+        let is_root = own.0 == 0;
+        let other = with_file_user(65_534, 65_534, file_user);
+        assert_eq!(other, is_root.then_some((65_534, 65_534)));
+        assert_eq!(file_user(), own);
+        // As oneself, whatever the group.
+        assert_eq!(with_file_user(own.0, 65_534, file_user), Some(own));
+        let panicked = std::panic::catch_unwind(|| {
+            with_file_user(65_534, 65_534, || panic!("on purpose"));
+        });
+        assert_eq!(panicked.is_err(), is_root);
+        assert_eq!(file_user(), own);
+        // No user has this number.
+        assert_eq!(with_file_user(u32::MAX, u32::MAX, file_user), None);
+        assert_eq!(file_user(), own);
     }
 }

@@ -243,19 +243,20 @@ fn cells_take_turns() {
         .collect();
     let mut quick = cells().start(CallId(9), job("return 'quick'"));
     let mut out = Vec::new();
-    let began = Instant::now();
     for spinner in &mut spinners {
         assert!(matches!(spinner.step(&mut out), CellStep::Ready));
     }
     assert!(matches!(quick.step(&mut out), CellStep::Ended(_)));
-    assert!(
-        began.elapsed() < Duration::from_millis(100),
-        "{:?}",
-        began.elapsed()
-    );
     for spinner in &mut spinners {
         spinner.cancel();
-        assert!(matches!(spinner.step(&mut out), CellStep::Ended(_)));
+        // Processor time, not wall time: other tests keep the machine busy.
+        match spinner.step(&mut out) {
+            CellStep::Ended(report) => {
+                let cpu_us = report.usage.cpu_us;
+                assert!(cpu_us < 100_000, "a turn of {cpu_us} µs");
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 

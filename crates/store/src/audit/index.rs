@@ -121,11 +121,14 @@ impl AuditIndex {
             Err(error) if is_useless(&error) => {}
             Err(error) => return Err(error),
         }
+        // With its write-ahead log: left behind, it would be replayed into the new file.
         for ending in ["", "-wal", "-shm"] {
             let mut name = path.clone().into_os_string();
             name.push(ending);
             let _ = fs::remove_file(name);
         }
+        // Another process may have removed it just now and written another schema. Then
+        // this one gives up.
         let connection = usable(&path)?.ok_or(StoreError::Closed)?;
         Ok(AuditIndex { connection })
     }
@@ -147,6 +150,8 @@ impl AuditIndex {
             } => (from, additions, to),
         };
         let transaction = begin(&mut self.connection)?;
+        // Compared inside the transaction: another process may have
+        // indexed the same records.
         if reach(&transaction)? != known_from {
             return Ok(None);
         }
@@ -268,6 +273,8 @@ pub(crate) fn lost(snapshot: &LogSnapshot, reach: &IndexHead) -> Result<Option<H
     }
     let checkpoint = snapshot.newest_checkpoint()?;
     let removed = checkpoint.as_ref().and_then(believable);
+    // A removal deletes what the index ends with, and says so in a
+    // checkpoint. That is no loss.
     let is_removed = removed.is_some_and(|it| reach.head.sequence <= it.through.sequence);
     Ok((!is_removed).then_some(reach.head))
 }
@@ -278,6 +285,8 @@ fn still_holds(snapshot: &LogSnapshot, reach: &IndexHead) -> Result<bool, StoreE
         return Ok(false);
     }
     match snapshot.at(reach.position)? {
+        // The next line names the hash of the record before it, so one line
+        // proves where it stands.
         Some((_, Some(next))) => Ok(next.record.previous == reach.head.hash),
         // The line cannot be read, so it does not say which record it follows. If the
         // position is in the middle of a line, this is another log.
@@ -309,6 +318,8 @@ fn read(
     let mut additions = Additions::default();
     let mut to = from;
     let reading = LogReading::begin(snapshot.end());
+    // Records that a removal kept are in front of all others; an index that
+    // continues has them.
     let kept = match from.position {
         0 => snapshot.kept(),
         _ => &[],
@@ -342,6 +353,8 @@ fn read(
         }
         to.head = line.head();
         let held = additions.entries.len() + additions.notices.len();
+        // In pieces within one transaction: memory stays bounded, and readers
+        // see all or nothing.
         if held >= limit::INDEX_PIECE_ENTRIES_MAX {
             each(std::mem::take(&mut additions), &to)?;
         }
@@ -416,6 +429,7 @@ fn add(connection: &Connection, additions: Additions, to: &IndexHead) -> rusqlit
         to_integer(to.position)
     ];
     let sql = "UPDATE indexed SET through = ?1, hash = ?2, position = ?3";
+    // In the same transaction as the rows, so that the index never claims more than it has.
     run(connection, sql, reached).map(|_| ())
 }
 

@@ -71,11 +71,14 @@ impl Log {
         let folder = audit_folder(home);
         let is_new = !folder.is_dir();
         make_folder(&folder)?;
+        // A new folder that is lost in a power cut would take the first records along.
         if is_new {
             sync_folder(home)?;
         }
         let lock = lock::open(&folder)?;
         lock::patiently(&lock, &folder)?;
+        // Before anything is read: a removal that was interrupted left records
+        // that count as gone.
         remove::finish(&folder)?;
         let (start, file) = last_segment(&folder)?;
         let mut log = Log {
@@ -137,6 +140,8 @@ impl Log {
             LockWait::Bounded => lock::patiently(&self.lock, &self.folder)?,
         }
         self.is_locked = true;
+        // The group begins only after a look: a line that follows an outdated
+        // head breaks the chain.
         let seen = self.look();
         seen.inspect_err(|_| self.roll_back())
     }
@@ -166,6 +171,8 @@ impl Log {
         let hash_at = line::begin(&mut self.group, sequence, kind, process, &previous);
         let body_at = self.group.len();
         if let Err(error) = body(&mut self.group, sequence) {
+            // A body that cannot be written must not leave half a line in
+            // front of the next one.
             self.group.truncate(before);
             return Err(error);
         }
@@ -177,9 +184,13 @@ impl Log {
 
     /// Writes the group. On failure nothing was written.
     pub(crate) fn commit(&mut self) -> Result<(), StoreError> {
+        // Written at an explicit place: the shared cursor of a descriptor
+        // is not ours alone.
         let written = self.active.write_all_at(&self.group, self.length);
         if let Err(error) = written {
             // Part of the group may be in the file; none of it was acknowledged.
+            // A half-written group would be followed by whole lines of the next one, and
+            // then be a broken line within the chain.
             if let Err(cut) = self.active.set_len(self.length) {
                 self.broken = Some(StoreError::file("cut", &self.folder, cut));
             }
@@ -211,14 +222,18 @@ impl Log {
     /// Everything before it is synced first.
     pub(crate) fn roll(&mut self) -> Result<(), StoreError> {
         let fail = |error| StoreError::file("seal", &self.folder, error);
+        // Everything in a sealed segment is on the disk. The syncer relies on it and syncs
+        // the last file alone.
         disk::sync(&self.active)?;
         let mode = |mode| self.active.set_permissions(Permissions::from_mode(mode));
         mode(0o400).map_err(fail)?;
         let start = self.start + self.length;
         let made = segment::create(&self.folder, start).and_then(|file| {
+            // The name of the new segment too, before a record in it is acknowledged.
             sync_folder(&self.folder)?;
             Ok(file)
         });
+        // Writable again, or this process would take its own segment for sealed.
         let file = made.inspect_err(|_| {
             let _ = mode(0o600);
         })?;
@@ -245,6 +260,7 @@ impl Log {
         let fail = |error| StoreError::file("read", &self.folder, error);
         let (start, file) = last_segment(&self.folder)?;
         let end = segment::end(&file).map_err(fail)?;
+        // Under the lock, so the torn line is not one that another process is just writing.
         self.put_aside(&file, start, end.whole)?;
         self.written_head = match end.last {
             Some(line) => line.head(),
@@ -270,6 +286,8 @@ impl Log {
         let torn = usize::try_from(length - whole).unwrap_or(usize::MAX);
         let mut bytes = vec![0; torn.min(limit::LINE_BYTES_MAX)];
         file.read_exact_at(&mut bytes, whole).map_err(fail)?;
+        // Kept, not dropped: a person can see what was being written. Its call
+        // was never answered.
         write_privately(&path, &bytes).map_err(fail)?;
         file.set_len(whole).map_err(fail)
     }
@@ -280,6 +298,7 @@ fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut file = options.open(path)?;
+    // An earlier file of that name keeps its mode when it is opened.
     file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all(bytes)
 }

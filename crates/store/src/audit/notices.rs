@@ -184,6 +184,7 @@ fn condition(filter: &Filter) -> (String, Vec<Column>) {
 
 /// The same condition as the SQL of [`condition`].
 fn fits(filter: &Filter, place: RecordPlace, notice: &Notice) -> bool {
+    // By name, so that a new field of the filter does not compile until this knows it.
     let Filter {
         rows: _,
         tool,

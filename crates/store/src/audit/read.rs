@@ -45,6 +45,7 @@ impl<'a> AuditReader<'a> {
             .map_err(StoreError::database(DOING))?;
         // The first query of a transaction fixes what it sees.
         let reach = index::reach(&index)?;
+        // After the index, so that every place the index names is in the log already.
         let log = LogSnapshot::take(&crate::home::audit_folder(home))?;
         Ok(AuditReader { index, log, reach })
     }
@@ -154,6 +155,7 @@ fn chosen(
     let mut places = tail.matching(filter);
     // Entries that ended in the tail are matched there.
     let (condition, columns) = condition(filter);
+    // Rows that the tail judges are dropped below, so as many more are asked for.
     let count = limit.saturating_add(tail.spanning());
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let sql = format!(
@@ -289,6 +291,7 @@ pub(crate) fn export_proved(
     };
     let checkpoint = reader.log.newest_checkpoint()?;
     let is_covered = |line: &Line| line.record.sequence <= prover.size();
+    // Behind an unsigned checkpoint the export could not be verified.
     if !checkpoint.as_ref().is_none_or(is_covered) {
         let what = "a removal is not signed yet; try again in some seconds";
         return Err(unsigned(what.to_owned()));
@@ -359,6 +362,8 @@ fn export_through(
     for placed in kept.chain(reader.log.lines(0)) {
         let (position, line) = placed?;
         reading.reach(position);
+        // Leaving a line out would look like a whole export that verifies elsewhere. It is
+        // an error instead.
         let Some(line) = line else {
             return Err(damaged(
                 count + 1,
@@ -367,6 +372,7 @@ fn export_through(
         };
         let record = line.record;
         let is_wanted = wanted.as_ref().is_none_or(|wanted| {
+            // Always exported: without them no reader could tell where the chain begins.
             record.kind == RecordKind::Checkpoint || wanted.contains(&record.sequence)
         });
         if record.sequence > through {
@@ -414,6 +420,8 @@ pub(crate) fn entry(open: &Record, close: Option<&Record>) -> Result<AuditEntry,
         });
     };
     match close.read::<Closing>() {
+        // Both must fit. A close record under a wrong opening would tell
+        // another call's result.
         Ok(Body::Close(end)) if end.opened == open.sequence && end.call_id == opening.call_id => {
             Ok(AuditEntry {
                 opening,

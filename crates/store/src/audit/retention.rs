@@ -96,6 +96,7 @@ impl Removal {
     }
 
     fn remove(&mut self, chain: &mut ChainWriter, signer: &Signer) -> Result<Step, StoreError> {
+        // Before the lock of the log, because the signer takes the lock of the heads first.
         let covered = cover(chain, signer)?;
         chain.begin(LockWait::Bounded)?;
         chain.index_within_group()?;
@@ -103,11 +104,14 @@ impl Removal {
         let last = match self.last {
             Some(last) => last,
             None => {
+                // What is copied elsewhere goes only after it arrived there; without a mark
+                // there is no such bound.
                 let acknowledged = shipped::read(chain.folder())?.unwrap_or(u64::MAX);
                 let last = last_to_remove(chain, &snapshot, &self.rule)?;
                 last.min(covered).min(acknowledged)
             }
         };
+        // Kept for all steps. Records that age meanwhile are for the next removal.
         self.last = Some(last);
         remove_through(chain, &snapshot, last)
     }
@@ -142,6 +146,7 @@ fn remove_through(
         None => None,
         Some(line) => match believable(&line) {
             Some(checkpoint) => Some(checkpoint),
+            // Counts would start at nought again and hide what was removed before.
             None => {
                 return Err(StoreError::Damaged {
                     sequence: line.record.sequence,
@@ -166,6 +171,7 @@ fn remove_through(
         to_ms,
     } = old(chain.connection(), last)?;
     let kept_before = earlier.as_ref().map_or(0, |it| it.kept.len());
+    // Records kept earlier may be removed now; those kept now are not.
     let records = (last - start + count(kept_before)).saturating_sub(count(kept.len()));
     let checkpoint = Checkpoint {
         at_ms: now_ms(),
@@ -179,6 +185,7 @@ fn remove_through(
         root: sealed(chain.folder(), through)?,
     };
     chain.checkpoint(&checkpoint)?;
+    // The checkpoint is in the log before anything goes; `remove::finish` syncs it first.
     chain.commit()?;
     chain.remove_through(last)?;
     let removed = Removed {
@@ -202,6 +209,8 @@ fn sealed(folder: &Path, through: Head) -> Result<Option<TreeHash>, StoreError> 
     let Some(last) = through.sequence.checked_sub(1) else {
         return Ok(None);
     };
+    // A wrong seal would make every later verification fail. Without one the
+    // last leaf is compared.
     if tree.size() < through.sequence || tree.leaf(last)? != TreeHash::record(&through.hash) {
         return Ok(None);
     }

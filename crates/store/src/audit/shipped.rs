@@ -48,6 +48,7 @@ pub(crate) fn write(folder: &Path, sequence: u64) -> Result<(), StoreError> {
     let unfinished = folder.join("shipped.unfinished");
     let written = File::create(&unfinished)
         .and_then(|mut file| writeln!(file, "{sequence}"))
+        // A reader sees the old number or the new one, never half of one.
         .and_then(|()| fs::rename(&unfinished, &path));
     written.map_err(|error| StoreError::file("write", path, error))
 }

@@ -91,9 +91,11 @@ impl SignedHeads {
         expected: &Expectation,
     ) -> Result<SignedHeads, StoreError> {
         let folder = audit_folder(home);
+        // Heads and tree are read as of one moment; the signer waits so long.
         let _lock = head_file::read_lock(&folder)?;
         let tree = TreeHashes::find(&folder)?;
         let own = public_key(home, signer.memory())?;
+        // The key that the operator names goes first: a forger has the home's own key too.
         let Some(key) = expected.key.clone().or(own) else {
             let none = expected.checkpoints.is_empty();
             let missing = "this home has no key, and none is named".to_owned();
@@ -111,7 +113,7 @@ impl SignedHeads {
         };
         let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
         let mut expected = expected.clone();
-        let cosigned = head_file::read_file(&folder.join("cosigned"))?;
+        let cosigned = head_file::read_cosigned(&folder)?;
         expected.checkpoints.extend(cosigned);
         if let Some(copy) = signer.copy() {
             expected.checkpoints.extend(head_file::read_file(&copy)?);
@@ -124,6 +126,8 @@ impl SignedHeads {
                 .filter(|(_, source)| *source == HeadSource::Kept);
             kept.any(|(head, _)| head.size == size)
         };
+        // A copy elsewhere does not make up for it: that it vanished from beside the log is
+        // the finding.
         let missing = remembered.filter(|remembered| !is_kept(remembered.size));
         let missing = missing.map(|remembered| {
             let size = remembered.size;

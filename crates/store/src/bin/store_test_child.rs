@@ -14,10 +14,14 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use model::caller::Origin;
-use model::govern::access::quota::{self, LimitedCall, RateLimit};
+use model::govern::access::quota::{self, LimitExceeded, LimitedCall, RateLimit};
 use model::record::audit::{Closing, Opening, Status};
+use model::record::job::JobState;
 use rustix::process::{Signal, getpid, kill_process};
-use store::{Durability, Retention, Store, StoreError, StoreSettings};
+use store::approvals::Claim;
+use store::{
+    Durability, JobEnd, NewJob, Retention, ScriptJournal, Store, StoreError, StoreSettings,
+};
 use tokio::runtime::Builder;
 
 fn main() {
@@ -32,6 +36,14 @@ fn main() {
         ["write", home, name, count] => write(Path::new(home), name, count.parse().unwrap()),
         ["until-full", home] => until_full(Path::new(home)),
         ["enter", home] => enter(Path::new(home)),
+        ["node", home, name, step] => {
+            store::testing::kill_at_step(step.parse().unwrap());
+            live(Path::new(home), name);
+        }
+        ["clock", home, ahead] => {
+            store::testing::set_clock_ahead(ahead.parse().unwrap());
+            tell_time(Path::new(home));
+        }
         ["hold", home, call_id] => hold(Path::new(home), call_id),
         other => panic!("no such work: {other:?}"),
     }
@@ -55,6 +67,13 @@ fn open(home: &Path) -> Store {
 /// Lets a call in under a limit and dies while it runs.
 fn enter(home: &Path) {
     let store = open(home);
+    let entered = take_place(&store, "ann");
+    say("entered", &format!("{entered:?}"));
+    die();
+}
+
+/// Takes the one place there is under the key `name`.
+fn take_place(store: &Store, name: &str) -> Result<(), LimitExceeded> {
     let limit = RateLimit {
         id: "few".to_owned(),
         callers: Vec::new(),
@@ -71,15 +90,98 @@ fn enter(home: &Path) {
         units: 1,
         at_ms: 0,
     };
-    let keys = [("few".to_owned(), "ann".to_owned())];
-    let entered = store.usage().change(&keys, 0, |tallies| {
+    let usage = store.usage();
+    let keys = [("few".to_owned(), name.to_owned())];
+    let entered = usage.change(&keys, 0, |tallies| {
         let mut held = vec![(&limit, tallies.remove(0))];
-        let entered = quota::enter(&mut held, &visit, store.usage().process());
+        let entered = quota::enter(&mut held, &visit, usage.process());
         tallies.extend(held.into_iter().map(|(_, tally)| tally));
         entered
     });
-    say("entered", &format!("{:?}", entered.unwrap().unwrap()));
-    die();
+    entered.unwrap().unwrap()
+}
+
+/// What a node does with a shared store, one thing after the other. The parent kills it at
+/// every step.
+fn live(home: &Path, name: &str) {
+    let store = open(home);
+    store.shared_files().unwrap().sync().unwrap();
+    say("synced", name);
+    let job = NewJob {
+        id: format!("job-{name}"),
+        caller: "ann".to_owned(),
+        call_id: "call".to_owned(),
+        command: "sh".to_owned(),
+        started_at_ms: 1,
+    };
+    assert!(store.jobs().start(&job, 1_000).unwrap());
+    say("started", name);
+    let claim = Claim {
+        call_id: format!("call-{name}"),
+        binding: name.to_owned(),
+        tool_binding: "tool".to_owned(),
+        session: None,
+        separate: false,
+        own_client: true,
+    };
+    if store
+        .approvals()
+        .claim(&claim, 1_000_002)
+        .unwrap()
+        .is_some()
+    {
+        say("claimed", name);
+    }
+    let script = ScriptJournal {
+        key: format!("key-{name}"),
+        // One for each: the journals of a caller are bounded.
+        caller: name.to_owned(),
+        kept_at_ms: 1_000_000,
+        expires_at_ms: 1_600_000,
+        journal: "journal".to_owned(),
+    };
+    store.scripts().keep(&script, None).unwrap();
+    let taken = store.scripts().take(&script.key, 1_000_001).unwrap();
+    store
+        .scripts()
+        .add(taken.unwrap().id, "step", 1_600_000)
+        .unwrap();
+    say("stepped", name);
+    enter_and_leave(&store, name);
+    let end = JobEnd {
+        state: JobState::Done,
+        ended_at_ms: 2,
+        exit_code: Some(0),
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+        why: None,
+        changes: None,
+    };
+    store.jobs().end(&job.id, &end).unwrap();
+    say("ended", name);
+    drop(store);
+    say("over", name);
+}
+
+fn enter_and_leave(store: &Store, name: &str) {
+    let usage = store.usage();
+    let keys = [("few".to_owned(), name.to_owned())];
+    assert!(take_place(store, name).is_ok());
+    say("entered", name);
+    let left = usage.change(&keys, 0, |tallies| {
+        for tally in tallies {
+            tally.leave(usage.process(), 0, 0);
+        }
+    });
+    left.unwrap();
+    say("left", name);
+}
+
+/// The time as this node sees it.
+fn tell_time(home: &Path) {
+    let store = open(home);
+    store.reach().unwrap();
+    say("now", &store::clock::now_ms().to_string());
 }
 
 /// Each line is written at once: what was said stays said.

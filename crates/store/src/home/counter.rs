@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use crate::error::StoreError;
+use crate::home::files::wait_for_lock;
 
 #[derive(Debug)]
 pub(crate) struct Counter {
@@ -48,8 +49,11 @@ impl Counter {
         let fail = |error| StoreError::file("write", &self.path, error);
         self.find()?;
         let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
-        file.lock().map_err(fail)?;
+        // Bounded: a process may have been stopped while it held the lock.
+        wait_for_lock(|| file.try_lock(), &self.path)?;
         let written = match read(&file) {
+            // Never lower: another process may have raised it since our
+            // change was committed.
             Ok(found) if found >= version => Ok(()),
             Ok(_) | Err(_) => file.write_all_at(&version.to_le_bytes(), 0),
         };
@@ -73,4 +77,25 @@ fn read(file: &File) -> std::io::Result<u64> {
     let mut bytes = [0; 8];
     file.read_exact_at(&mut bytes, 0)?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that was stopped while it held the lock stops no other for good.
+    #[test]
+    fn the_wait_for_the_lock_is_bounded() {
+        let name = format!("ringfence-counter-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let counter = Counter::open(path.clone()).unwrap();
+        counter.raise(3).unwrap();
+        let other = open(&path).unwrap();
+        other.lock().unwrap();
+        assert!(matches!(counter.raise(4), Err(StoreError::Busy)));
+        other.unlock().unwrap();
+        counter.raise(4).unwrap();
+        assert_eq!(counter.read().unwrap(), 4);
+        std::fs::remove_file(path).unwrap();
+    }
 }

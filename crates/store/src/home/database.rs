@@ -40,6 +40,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/jobs.sql"),
     include_str!("schema/signed_heads.sql"),
     include_str!("schema/people.sql"),
+    include_str!("schema/waiting_scripts.sql"),
 ];
 
 /// Creates home and database if absent, brings the schema up to date, and returns a
@@ -50,7 +51,6 @@ pub(crate) fn prepare(home: &Path) -> Result<Connection, StoreError> {
     make_file(&path)?;
     let mut connection = connect(home, ConnectionMode::Write)?;
     migrate(&mut connection, &path)?;
-    refuse_older(&connection, &path)?;
     Ok(connection)
 }
 
@@ -59,6 +59,7 @@ pub(crate) fn make_file(path: &Path) -> Result<(), StoreError> {
     let mut options = fs::OpenOptions::new();
     match options.write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),
+        // It may have been copied here with a wider mode.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => narrow(path),
         Err(error) => Err(StoreError::file("create", path, error)),
     }
@@ -99,6 +100,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let owner: i64 = connection
         .query_row("PRAGMA application_id", [], |row| row.get(0))
         .map_err(&fail)?;
+    // An empty file has neither number. Anything else that is not ours is left alone.
     if (found > 0 || owner != 0) && owner != APPLICATION_ID {
         return Err(StoreError::Foreign {
             path: path.to_owned(),
@@ -111,14 +113,19 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
             known,
         });
     }
+    // Before anything is changed: what is refused stays as it was.
+    refuse_older(connection, path)?;
     if found == known {
         return Ok(());
     }
+    // Outside of a transaction, where SQLite does not allow the change.
     keep_a_log(connection).map_err(&fail)?;
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(&fail)?;
     // Another process may have done it meanwhile.
+    // Under the lock of the transaction: the same steps twice would fail
+    // or, worse, succeed.
     let found = version(&transaction).map_err(&fail)?;
     let done = usize::try_from(found).unwrap_or(0);
     for step in MIGRATIONS.iter().skip(done) {
@@ -222,12 +229,16 @@ pub(crate) fn connect_to(path: &Path, access: ConnectionMode) -> Result<Connecti
         ConnectionMode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         ConnectionMode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
     };
+    // Attack: a link in place of the database would make us write to another file. The
+    // mutex is ours, so SQLite needs none.
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags).map_err(&fail)?;
     connection
         .busy_timeout(Duration::from_millis(limit::BUSY_MS_MAX))
         .map_err(&fail)?;
     connection
+        // An edited schema must not call functions with side effects when
+        // it is merely read.
         .execute_batch("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;")
         .map_err(&fail)?;
     // The write-ahead log is durable as it is; the next process that opens the

@@ -38,6 +38,7 @@ pub(crate) fn check(home: &Path) -> Result<(), StoreError> {
             "" => home.to_owned(),
             name => home.join(name),
         };
+        // Follows links: what counts is who can write to the file that is obeyed.
         let about = match fs::metadata(&path) {
             Ok(about) => about,
             Err(error) if error.kind() == ErrorKind::NotFound => continue,

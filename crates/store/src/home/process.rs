@@ -58,6 +58,8 @@ struct LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
+        // Removed while it is still locked: unlocked, it would look like that
+        // of a dead process.
         let _ = fs::remove_file(&self.path);
         if let Some(id) = self.path.file_name() {
             own().remove(id);
@@ -104,6 +106,8 @@ pub(crate) fn begin(home: &Path) -> Result<Liveness, StoreError> {
 
 fn take_lock(path: PathBuf) -> Result<LockFile, StoreError> {
     let fail = |error| StoreError::file("lock", &path, error);
+    // Before the file exists: from its first moment `fate` must not open
+    // it in this process.
     own().extend(path.file_name().map(OsString::from));
     let start = Instant::now();
     loop {
@@ -142,12 +146,15 @@ pub(crate) fn dead_locks(home: &Path, own: &str) -> Result<DeadLocks, StoreError
     let mut locks = Vec::new();
     for entry in fs::read_dir(&folder)
         .map_err(fail)?
+        // A folder full of strange files must not keep the store from opening.
         .take(limit::PROCESSES_MAX)
     {
         let path = entry.map_err(fail)?.path();
         if path.ends_with(own) {
             continue;
         }
+        // In doubt alive: closing the calls of a live process would be worse than
+        // leaving them open.
         if let Ok(Fate::Dead(Some(lock))) = fate(&path) {
             locks.push((path, lock));
         }
@@ -194,6 +201,7 @@ fn fate(path: &Path) -> Result<Fate, StoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Fate::Dead(None)),
         Err(error) => return Err(fail(error)),
     }
+    // Asked before opening, because closing a second handle would release our own lock.
     if path.file_name().is_some_and(|id| own().contains(id)) {
         return Ok(Fate::Alive);
     }

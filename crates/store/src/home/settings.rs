@@ -75,11 +75,14 @@ pub fn read_rules(home: &Path) -> Result<Vec<RuleFile>, StoreError> {
     for entry in entries {
         let name = entry.map_err(fail)?.file_name();
         let bytes = name.as_encoded_bytes();
+        // Editors leave files with a dot at the front; a half-written rule must not count.
         if bytes.starts_with(b".") || !bytes.ends_with(b".toml") {
             continue;
         }
         let name = name
             .into_string()
+            // Ignoring it would mean that a rule the operator wrote is
+            // silently not applied.
             .map_err(|_| fail(io::Error::other("the name of a rule file is not UTF-8")))?;
         names.push(name);
         if names.len() > limits::RULE_FILES_MAX {
@@ -109,7 +112,7 @@ pub fn read_rules(home: &Path) -> Result<Vec<RuleFile>, StoreError> {
 }
 
 /// Replaces the configuration file atomically.
-pub fn write(home: &Path, text: &str) -> Result<(), StoreError> {
+pub(crate) fn write(home: &Path, text: &str) -> Result<(), StoreError> {
     let path = home.join(CONFIG_FILE);
     let unfinished: PathBuf = home.join(format!(".{CONFIG_FILE}.{}.tmp", Uuid::new_v4()));
     let written = write_synced(&unfinished, text).and_then(|()| fs::rename(&unfinished, &path));

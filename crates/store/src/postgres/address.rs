@@ -4,7 +4,7 @@
 //! unless the address says `sslmode=disable`.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -34,14 +34,21 @@ pub fn set_secret_reader(reader: SecretReader) {
 /// Where the database is, and who we are there.
 #[derive(Clone)]
 pub(crate) struct Address {
-    settings: StoreConfig,
+    url: String,
     config: Config,
+    ca_file: Option<PathBuf>,
     tls: Option<SharedTls>,
+    connections: u64,
+    is_strict: bool,
 }
 
 impl PartialEq for Address {
     fn eq(&self, other: &Address) -> bool {
-        self.settings == other.settings && self.config == other.config
+        let same = |address: &Address| (address.connections, address.is_strict);
+        self.url == other.url
+            && self.config == other.config
+            && self.ca_file == other.ca_file
+            && same(self) == same(other)
     }
 }
 
@@ -58,22 +65,30 @@ impl Address {
         let Some(text) = settings::read(home)? else {
             return Ok(None);
         };
-        let read = StoreConfig::read(&text).map_err(|fault| StoreError::Address {
-            why: fault.to_string(),
-        })?;
-        match read.url.is_some() {
-            true => Address::new(home, read).map(Some),
-            false => Ok(None),
-        }
+        let fail = |why: String| StoreError::Address { why };
+        let read = StoreConfig::read(&text).map_err(|fault| fail(fault.to_string()))?;
+        let Some(url) = &read.url else {
+            return Ok(None);
+        };
+        let password = SECRETS
+            .get()
+            .map(|read_secret| read_secret(home, &read.password));
+        let password = password.transpose().map_err(fail)?.flatten();
+        let ca_file = read.ca_file.as_ref().map(|file| home.join(file));
+        let mut address = Address::new(url, password.as_deref(), ca_file)?;
+        (address.connections, address.is_strict) = (read.connections, read.strict);
+        Ok(Some(address))
     }
 
-    fn new(home: &Path, settings: StoreConfig) -> Result<Address, StoreError> {
+    /// A database by its address, its password and who may vouch for its certificate.
+    pub(crate) fn new(
+        url: &str,
+        password: Option<&str>,
+        ca_file: Option<PathBuf>,
+    ) -> Result<Address, StoreError> {
         let fail = |why: String| StoreError::Address { why };
-        let url = settings.url.as_deref().unwrap_or_default();
         let mut config = Config::from_str(url).map_err(|error| fail(causes(&error)))?;
-        let reader = SECRETS.get();
-        let password = reader.map(|read| read(home, &settings.password));
-        if let Some(password) = password.transpose().map_err(fail)?.flatten() {
+        if let Some(password) = password {
             config.password(password);
         }
         config.application_name("ringfence");
@@ -83,31 +98,33 @@ impl Address {
             None
         } else {
             config.ssl_mode(SslMode::Require);
-            let file = settings.ca_file.as_ref().map(|file| home.join(file));
-            Some(SharedTls::new(file.as_deref()).map_err(fail)?)
+            Some(SharedTls::new(ca_file.as_deref()).map_err(fail)?)
         };
         Ok(Address {
-            settings,
+            url: url.to_owned(),
             config,
+            ca_file,
             tls,
+            connections: 1,
+            is_strict: false,
         })
     }
 
     /// How people see it.
     pub(crate) fn shown(&self) -> String {
-        self.settings.url.clone().unwrap_or_default()
+        self.url.clone()
     }
 
     pub(super) fn connections(&self) -> usize {
-        usize::try_from(self.settings.connections).unwrap_or(1)
+        usize::try_from(self.connections).unwrap_or(1)
     }
 
     pub(super) fn is_strict(&self) -> bool {
-        self.settings.strict
+        self.is_strict
     }
 
     /// A connection that a task of this runtime drives.
-    pub(super) async fn connect(&self, runtime: &Handle) -> Result<(Client, AbortHandle), String> {
+    pub(crate) async fn connect(&self, runtime: &Handle) -> Result<(Client, AbortHandle), String> {
         self.connect_and_listen(runtime, |_| {}).await
     }
 
@@ -141,7 +158,11 @@ impl Address {
                 (client, runtime.spawn(drive(connection, heard)))
             }
             (Some(Host::Tcp(name)), tls) => {
-                let dialed = TcpStream::connect((name.as_str(), port)).await;
+                // `hostaddr` says where a host is, and the certificate is still for its name.
+                let dialed = match self.config.get_hostaddrs().first() {
+                    Some(address) => TcpStream::connect((*address, port)).await,
+                    None => TcpStream::connect((name.as_str(), port)).await,
+                };
                 let stream = dialed.map_err(|error| causes(&error))?;
                 stream.set_nodelay(true).map_err(|error| causes(&error))?;
                 match tls {

@@ -19,10 +19,18 @@ struct SchemaStep {
 }
 
 /// Each step from one schema to the next.
-const STEPS: &[SchemaStep] = &[SchemaStep {
-    sql: include_str!("../home/schema/postgres/1.sql"),
-    usable_from: 1,
-}];
+const STEPS: &[SchemaStep] = &[
+    SchemaStep {
+        sql: include_str!("../home/schema/postgres/1.sql"),
+        usable_from: 1,
+    },
+    // Older programs would not follow the rules of other nodes, and count under a lock that
+    // newer ones do not take.
+    SchemaStep {
+        sql: include_str!("../home/schema/postgres/2.sql"),
+        usable_from: 2,
+    },
+];
 
 /// One at a time; all versions use this lock.
 const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock(21062, 0); \

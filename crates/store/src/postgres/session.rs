@@ -58,6 +58,21 @@ impl Session {
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
+    /// A change of its own: if no answer comes, it may have been made.
+    pub(crate) fn execute_alone(
+        &self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> SqlResult<usize> {
+        let statement = self.prepared(sql)?;
+        let changed = self.wait(self.client.execute(&statement, values));
+        match changed {
+            Ok(changed) => Ok(usize::try_from(changed).unwrap_or(usize::MAX)),
+            Err(SqlError::Unavailable(why)) => Err(SqlError::InDoubt(why)),
+            Err(error) => Err(error),
+        }
+    }
+
     pub(crate) fn query(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> SqlResult<Vec<Row>> {
         let statement = self.prepared(sql)?;
         self.wait(self.client.query(&statement, values))
@@ -118,6 +133,8 @@ impl Session {
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> SqlResult<T> {
+        #[cfg(feature = "testing")]
+        crate::testing::step_shared();
         match wait_until(self.until.get(), answer) {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error)) if error.as_db_error().is_some() && !self.client.is_closed() => {

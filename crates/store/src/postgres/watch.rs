@@ -2,6 +2,7 @@
 //! once a second besides, and renews the leases of this process. While it fails, nothing
 //! counts as known: every version is then read by the one who asks for it.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -24,13 +25,15 @@ pub(crate) enum NewsKind {
     Publications,
     Callers,
     Keys,
+    Files,
 }
 
-const KINDS: usize = 3;
+const KINDS: usize = 4;
 
 /// All versions and the database's clock in milliseconds, in one answer.
 const READ_VERSIONS: &str = "SELECT (SELECT version FROM standing), \
     (SELECT version FROM callers_version), (SELECT version FROM keys_version), \
+    (SELECT version FROM files_version), \
     CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
 
 /// What is known of the shared database.
@@ -47,6 +50,9 @@ struct Known {
     read_at: Option<Instant>,
     /// Our own processes, whose leases are renewed.
     own: Vec<Arc<str>>,
+    /// Processes that had a lease when that was last asked, and when it was.
+    living: BTreeSet<String>,
+    living_at: Option<Instant>,
 }
 
 impl News {
@@ -73,7 +79,12 @@ impl News {
                     .map_err(StoreError::sql("read the versions of the shared store"))?;
             }
         }
-        Ok(self.of(kind).load(Ordering::Acquire))
+        Ok(self.known(kind))
+    }
+
+    /// A version as it was last heard of.
+    pub(crate) fn known(&self, kind: NewsKind) -> u64 {
+        self.of(kind).load(Ordering::Acquire)
     }
 
     /// This process changed something; it holds here at once.
@@ -82,17 +93,32 @@ impl News {
         self.of(kind).fetch_max(version, Ordering::AcqRel);
     }
 
+    /// Whether a process had a lease within the last second. If not, it may have one.
+    pub(crate) fn is_living(&self, process: &str) -> bool {
+        let known = lock(&self.known);
+        let age_max = Duration::from_millis(limit::SHARED_NEWS_MS_MAX);
+        let is_fresh = known.living_at.is_some_and(|at| at.elapsed() <= age_max);
+        !self.is_strict && is_fresh && known.living.contains(process)
+    }
+
+    fn keep_living(&self, living: BTreeSet<String>, asked: Instant) {
+        let mut known = lock(&self.known);
+        (known.living, known.living_at) = (living, Some(asked));
+    }
+
     /// Nothing is known any more: the database does not answer.
     fn forget(&self) {
-        lock(&self.known).read_at = None;
+        let mut known = lock(&self.known);
+        (known.read_at, known.living_at) = (None, None);
     }
 
     fn of(&self, kind: NewsKind) -> &AtomicU64 {
-        let [publications, callers, keys] = &self.versions;
+        let [publications, callers, keys, files] = &self.versions;
         match kind {
             NewsKind::Publications => publications,
             NewsKind::Callers => callers,
             NewsKind::Keys => keys,
+            NewsKind::Files => files,
         }
     }
 
@@ -100,7 +126,8 @@ impl News {
         self.raise(NewsKind::Publications, row.try_get(0)?);
         self.raise(NewsKind::Callers, row.try_get(1)?);
         self.raise(NewsKind::Keys, row.try_get(2)?);
-        clock::follow(row.try_get(3)?, asked.elapsed());
+        self.raise(NewsKind::Files, row.try_get(3)?);
+        clock::follow(row.try_get(4)?, asked.elapsed());
         let mut known = lock(&self.known);
         known.read_at = known.read_at.max(Some(asked));
         Ok(())
@@ -129,6 +156,17 @@ impl News {
 const RENEW: &str = "INSERT INTO processes (id, expires) \
     VALUES (?1, clock_timestamp() + ?2 * interval '1 second') \
     ON CONFLICT (id) DO UPDATE SET expires = clock_timestamp() + ?2 * interval '1 second'";
+
+/// Renews a lease that is there.
+const RENEW_ONLY: &str = "UPDATE processes \
+    SET expires = clock_timestamp() + $2 * interval '1 second' WHERE id = $1";
+
+/// The processes that take part.
+const READ_LIVING: &str = "SELECT id FROM processes WHERE expires > clock_timestamp() LIMIT $1";
+
+fn most_processes() -> i64 {
+    i64::try_from(limit::PROCESSES_MAX).unwrap_or(i64::MAX)
+}
 
 #[expect(
     clippy::cast_precision_loss,
@@ -237,11 +275,22 @@ async fn ask(
     }
     let own = lock(&news.known).own.clone();
     for process in own {
-        let renew = RENEW.replace('?', "$");
-        client
-            .execute(&renew, &[&&*process, &lease_seconds()])
+        let renewed = client
+            .execute(RENEW_ONLY, &[&&*process, &lease_seconds()])
             .await?;
+        // A process that left meanwhile must not come back.
+        let is_own = |news: &News| lock(&news.known).own.contains(&process);
+        if renewed == 0 && is_own(news) {
+            let renew = RENEW.replace('?', "$");
+            client
+                .execute(&renew, &[&&*process, &lease_seconds()])
+                .await?;
+        }
     }
+    let living = client.query(READ_LIVING, &[&most_processes()]).await?;
+    let living = living.iter().map(|row| row.try_get(0));
+    let living = living.collect::<Result<_, _>>()?;
+    news.keep_living(living, asked);
     if round.is_multiple_of(limit::SHARED_FORGET_ROUNDS) {
         let sql = "DELETE FROM processes WHERE expires < clock_timestamp() - interval '1 hour'";
         client.execute(sql, &[]).await?;

@@ -3,23 +3,23 @@
 
 use std::error::Error;
 use std::fmt;
+use std::path::PathBuf;
 use std::pin::pin;
-use std::str::FromStr as _;
 
 use model::record::audit::chain::{Body, ChainHash, Ending, Head, Record};
 use model::record::note::{NoteKey, SignedNote};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::timeout;
+use tokio_postgres::Client;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
-use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls};
 
 use super::{PATIENCE, check_published};
 use crate::audit::evidence::key::is_sound;
-use crate::error::StoreError;
+use crate::error::{StoreError, causes};
 use crate::limit;
+use crate::postgres::address::Address;
 
 /// The tables. A newer version only adds to them.
 const TABLES: &str = "
@@ -56,7 +56,7 @@ const COPY: &str = "COPY audit_records (node, sequence, kind, previous, hash, bo
 
 /// A Postgres that records are shipped to.
 pub struct ShipDatabase {
-    config: Config,
+    address: Address,
     client: Mutex<Option<Client>>,
 }
 
@@ -68,30 +68,16 @@ impl fmt::Debug for ShipDatabase {
 }
 
 impl ShipDatabase {
-    /// A database by its address. Nothing is connected yet.
-    pub fn new(url: &str, password: Option<&str>) -> Result<ShipDatabase, StoreError> {
-        let mut config =
-            Config::from_str(url).map_err(|error| failed("read the address", &error))?;
-        if let Some(password) = password {
-            config.password(password);
-        }
-        config.application_name("ringfence");
-        let host = config.get_hosts().first();
-        let is_near = match host {
-            Some(Host::Unix(_)) => true,
-            Some(Host::Tcp(name)) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
-            None => false,
-        };
-        if !is_near && config.get_ssl_mode() != SslMode::Disable {
-            return Err(StoreError::Unavailable {
-                doing: "ship the audit",
-                why: "the database is on another machine, and this version encrypts no \
-                      connection to it; use a socket or a tunnel, or say `sslmode=disable`"
-                    .to_owned(),
-            });
-        }
+    /// A database by its address, its password and who may vouch for its certificate. Nothing
+    /// is connected yet. Over a network the connection is encrypted, unless the address says
+    /// `sslmode=disable`.
+    pub fn new(
+        url: &str,
+        password: Option<&str>,
+        ca_file: Option<PathBuf>,
+    ) -> Result<ShipDatabase, StoreError> {
         Ok(ShipDatabase {
-            config,
+            address: Address::new(url, password, ca_file)?,
             client: Mutex::const_new(None),
         })
     }
@@ -128,6 +114,7 @@ impl ShipDatabase {
             what: "the newest head cannot be read".to_owned(),
         })?;
         let client = self.client().await?;
+        // By size: a node that was set back cannot replace what the others have seen.
         let sql = "INSERT INTO audit_heads AS known (node, sequence, note) VALUES ($1, $2, $3)
                    ON CONFLICT (node) DO UPDATE SET sequence = $2, note = $3
                    WHERE known.sequence < $2";
@@ -173,9 +160,12 @@ impl ShipDatabase {
         let mut client = self.client.lock().await;
         if client.as_ref().is_none_or(Client::is_closed) {
             *client = None;
-            let connected = timeout(PATIENCE, connect(&self.config)).await;
+            let connected = timeout(PATIENCE, connect(&self.address)).await;
             let connected = connected.map_err(|_| too_late("connect"))?;
-            *client = Some(connected.map_err(|error| failed("connect", error.as_ref()))?);
+            *client = Some(connected.map_err(|why| StoreError::Unavailable {
+                doing: "connect",
+                why,
+            })?);
         }
         Ok(ShipClient(client))
     }
@@ -190,28 +180,13 @@ impl ShipClient<'_> {
     }
 }
 
-async fn connect(config: &Config) -> Result<Client, Box<dyn Error + Send + Sync>> {
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    let client = match config.get_hosts().first() {
-        Some(Host::Unix(folder)) => {
-            let stream = UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await?;
-            let (client, connection) = config.connect_raw(stream, NoTls).await?;
-            tokio::spawn(connection);
-            client
-        }
-        Some(Host::Tcp(host)) => {
-            let stream = TcpStream::connect((host.as_str(), port)).await?;
-            stream.set_nodelay(true)?;
-            let (client, connection) = config.connect_raw(stream, NoTls).await?;
-            tokio::spawn(connection);
-            client
-        }
-        None => return Err("the address names no host".into()),
-    };
+async fn connect(address: &Address) -> Result<Client, String> {
+    let (client, _) = address.connect(&Handle::current()).await?;
+    // Within a transaction, so that the lock goes with it however this ends.
     let lock = format!("SELECT pg_advisory_xact_lock({TABLES_LOCK});");
-    client
-        .batch_execute(&format!("BEGIN; {lock} {TABLES} COMMIT;"))
-        .await?;
+    let script = format!("BEGIN; {lock} {TABLES} COMMIT;");
+    let made = client.batch_execute(&script).await;
+    made.map_err(|error| causes(&error))?;
     Ok(client)
 }
 

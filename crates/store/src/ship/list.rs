@@ -2,15 +2,24 @@
 //! only if its hash fits its body; whether the rows are the log of their node is what
 //! `audit verify --nodes` shows.
 
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
 use model::record::audit::chain::{Record, RecordKind, link};
+use model::record::note::SignedNote;
 use serde::Serialize;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::database::{ShipDatabase, column, hash_of, integer, number, wait_for};
 use crate::audit::entry::{AuditItem, Filter, Rows};
+use crate::audit::log::line::{self, Line};
+use crate::audit::log::segment;
 use crate::audit::{notices, read};
 use crate::error::StoreError;
+use crate::home::audit_folder;
+use crate::home::files::make_folder;
 use crate::limit;
 
 /// A call or notice of a node.
@@ -80,8 +89,72 @@ impl ShipDatabase {
     }
 }
 
+/// The log of a node, as it was shipped.
+#[derive(Clone, Debug)]
+pub struct ShippedLog {
+    /// The name of the log.
+    pub node: String,
+    /// A folder with its records and its newest head, laid out as in a home.
+    pub path: PathBuf,
+}
+
+impl ShipDatabase {
+    /// Writes what was shipped of each node to a folder of its own, to be verified as a home
+    /// would be. Heads are read first: a log that goes on meanwhile has more records, not
+    /// fewer.
+    pub async fn write_logs(&self, folder: &Path) -> Result<Vec<ShippedLog>, StoreError> {
+        let heads = self.heads().await?;
+        let mut logs = Vec::new();
+        for (place, node) in self.nodes().await?.into_iter().enumerate() {
+            let path = folder.join(place.to_string());
+            self.write_log(&node, &heads, &audit_folder(&path)).await?;
+            logs.push(ShippedLog { node, path });
+        }
+        Ok(logs)
+    }
+
+    async fn write_log(
+        &self,
+        node: &str,
+        heads: &[SignedNote],
+        audit: &Path,
+    ) -> Result<(), StoreError> {
+        make_folder(audit)?;
+        let fail = |error| StoreError::file("write", audit, error);
+        let mut file = File::create(segment::path(audit, 0)).map_err(fail)?;
+        let mut after = 0;
+        loop {
+            let records = self.records(node, after).await?;
+            let Some(last) = records.last() else {
+                break;
+            };
+            after = last.sequence;
+            let mut text = Vec::new();
+            for record in records {
+                let process = None;
+                line::write_again(&mut text, &Line { record, process });
+            }
+            file.write_all(&text).map_err(fail)?;
+        }
+        let is_own = |note: &&SignedNote| note.head().is_ok_and(|head| head.origin == node);
+        let own = heads.iter().filter(is_own);
+        let text: String = own.map(|note| format!("{note}\n")).collect();
+        fs::write(audit.join("heads"), text).map_err(fail)
+    }
+
+    /// The names of all logs that were shipped.
+    async fn nodes(&self) -> Result<Vec<String>, StoreError> {
+        let client = self.client().await?;
+        let sql = "SELECT DISTINCT node FROM audit_records ORDER BY node LIMIT $1";
+        let most = i64::try_from(model::limits::PEERS_MAX * 4).unwrap_or(i64::MAX);
+        let rows = wait_for("read what was shipped", client.get()?.query(sql, &[&most])).await?;
+        rows.iter().map(|row| column(row, 0)).collect()
+    }
+}
+
 fn item(row: &Row) -> Result<NodeItem, StoreError> {
     let node: String = column(row, 0)?;
+    // Others can write to this database; a row that does not fit its hash is not shown.
     let first = sound(record(row, 1)?)?;
     let closed: Option<i64> = column(row, 6)?;
     let item = match first.kind {

@@ -16,14 +16,14 @@ const HAS_LEASE: &str =
 #[derive(Clone, Debug)]
 pub(crate) enum Peers {
     Home(PathBuf),
-    Shared,
+    Shared(Arc<Cluster>),
 }
 
 impl Peers {
     pub(crate) fn new(cluster: Option<&Arc<Cluster>>, home: &Path) -> Peers {
         match cluster {
             None => Peers::Home(home.to_owned()),
-            Some(_) => Peers::Shared,
+            Some(cluster) => Peers::Shared(Arc::clone(cluster)),
         }
     }
 
@@ -31,7 +31,8 @@ impl Peers {
     pub(crate) fn is_dead(&self, executor: Executor<'_>, process: &str) -> sql::Result<bool> {
         match self {
             Peers::Home(home) => Ok(process::is_dead(home, process)),
-            Peers::Shared => Ok(executor.number(HAS_LEASE, values![process])? == 0),
+            Peers::Shared(cluster) if cluster.news().is_living(process) => Ok(false),
+            Peers::Shared(_) => Ok(executor.number(HAS_LEASE, values![process])? == 0),
         }
     }
 }

@@ -42,6 +42,7 @@ pub(crate) enum LockedTable {
     Scripts = 6,
     Jobs = 7,
     Witnessed = 8,
+    WaitingScripts = 9,
 }
 
 impl Tables {

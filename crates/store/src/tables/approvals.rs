@@ -237,6 +237,8 @@ impl Approvals {
             };
             match waiting_for(change, &binding, now_ms)? {
                 Some(same) if same.id != id => {
+                    // The call waits under the other id from here on, so this one can never
+                    // be answered.
                     change.execute("DELETE FROM approvals WHERE id = ?1", values![id])?;
                     Ok(same.id)
                 }
@@ -261,6 +263,8 @@ impl Approvals {
         expires_at_ms: Option<i64>,
     ) -> Result<bool, StoreError> {
         self.change(ApprovalChange::Answer, |change| {
+            // The statement names the state it starts from: of two answers one changes a
+            // row, and the other learns that it came late.
             let changed = change.execute(
                 "UPDATE approvals SET state = ?2, scope = ?3, answered_ms = ?4, answered_by = ?5,
                  channel = ?6, own_client = ?7, note = ?8, expires_ms = coalesce(?9, expires_ms),
@@ -300,6 +304,8 @@ impl Approvals {
                 if let Some(taken) = take(change, &found, claim, now_ms)? {
                     return Ok(Some(taken));
                 }
+                // Alone there is no other node; what was found and not
+                // taken may not be used.
                 if !change.is_shared() {
                     break;
                 }
@@ -394,6 +400,7 @@ impl Approvals {
         })?;
         Ok(match (found.pop(), found.is_empty()) {
             (None, _) => FoundApproval::None,
+            // An empty prefix fits all, and one question would be found by saying nothing.
             (Some(_), _) if beginning.is_empty() => FoundApproval::None,
             (Some(one), true) => FoundApproval::One(Box::new(one)),
             (Some(last), false) => FoundApproval::Several(
@@ -503,6 +510,9 @@ fn claimable(
     claim: &Claim,
     now_ms: i64,
 ) -> sql::Result<Option<Approval>> {
+    // Where a person must be another one, the caller does not count, in any case of
+    // its name. An approval comes before a refusal, and one that lasts before one
+    // that this uses up.
     connection.query_first(
         "SELECT * FROM approvals WHERE expires_ms > ?1 AND (
            (state = 'approved'
@@ -608,6 +618,7 @@ fn take(
     let Some(answer) = &found.answer else {
         return Ok(None);
     };
+    // Asked again here: `claim_one` comes without the conditions of the search.
     let is_own = answer.own_client || caller::is_same(&answer.by, &found.caller);
     let may_count = !(claim.separate && is_own) && (claim.own_client || !answer.own_client);
     let next = match found.state.at(found.expires_at_ms, now_ms) {
@@ -630,6 +641,7 @@ fn take(
         | ApprovalState::Expired => return Ok(None),
     };
     let runs = matches!(next, ApprovalState::Used | ApprovalState::Approved);
+    // The state it was read in: a call that lost the race changes nothing.
     let changed = connection.execute(
         "UPDATE approvals SET state = ?3, uses = uses + ?4, used_ms = ?5, used_by_call = ?6
          WHERE id = ?1 AND state = ?2 AND (CAST(?4 AS BIGINT) = 1 OR used_by_call IS NULL)",

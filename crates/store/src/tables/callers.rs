@@ -445,6 +445,7 @@ fn has_room(transaction: Executor<'_>) -> sql::Result<bool> {
     if u64::try_from(count).unwrap_or(u64::MAX) < limits::CALLERS_MAX {
         return Ok(true);
     }
+    // Those that were denied before stay longer: their count is what a pause is decided by.
     let removed = transaction.execute(
         "DELETE FROM callers WHERE name =
          (SELECT name FROM callers WHERE paused_ms IS NULL

@@ -80,6 +80,8 @@ impl Jobs {
     /// as allowed; then it must not start.
     pub fn start(&self, job: &NewJob, running_max: u64) -> Result<bool, StoreError> {
         self.change(|change| {
+            // First, or the jobs of a dead process would keep its caller
+            // from starting others.
             self.mark_orphans(change, &job.caller, job.started_at_ms)?;
             let sql = "SELECT count(*) FROM jobs WHERE caller = ?1 AND state = 'running'";
             let running = change.number(sql, values![job.caller])?;
@@ -106,6 +108,7 @@ impl Jobs {
     /// Writes down the end of a job of this process. `false` if it had ended already.
     pub fn end(&self, id: &str, end: &JobEnd) -> Result<bool, StoreError> {
         self.change(|change| {
+            // Only its own process ends a job: another one may have declared it orphaned.
             let changed = change.execute(
                 "UPDATE jobs SET state = ?3, ended_ms = ?4, exit_code = ?5, stdout_bytes = ?6,
                      stderr_bytes = ?7, why = ?8, changes = ?9
@@ -131,6 +134,7 @@ impl Jobs {
         self.change(|change| {
             self.mark_orphans(change, caller, now_ms)?;
             let sql = format!("SELECT {COLUMNS} FROM jobs WHERE id = ?1 AND caller = ?2");
+            // By caller too: the id of another caller's job finds nothing.
             change.query_first(&sql, values![id, caller], read)
         })
     }

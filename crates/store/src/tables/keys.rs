@@ -73,6 +73,8 @@ impl Keys {
         let version = shared.version()?;
         {
             let read = lock(&shared.read);
+            // The version was asked before, so what is kept is at least as
+            // new as the question.
             if read.0 == version {
                 return Ok(read.1.get(id).cloned());
             }
@@ -152,6 +154,7 @@ impl Keys {
     /// Removes a key. The answer is whether there was one.
     pub fn revoke(&self, name: &str) -> Result<bool, StoreError> {
         self.change("revoke a key", |change| {
+            // In the same transaction, so that no key ends without a trace.
             remember(change, name, KeyEnd::Revoked)?;
             let sql = sql::either(
                 "DELETE FROM keys WHERE name = ?1",

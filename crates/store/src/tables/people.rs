@@ -95,6 +95,8 @@ impl People {
                 None => Ok(false),
                 Some(code) => {
                     let sql = "DELETE FROM person_codes WHERE digest = ?1";
+                    // In the same transaction as the look: of two who type
+                    // it, one removes it.
                     Ok(change.execute(sql, values![code.as_slice()])? == 1)
                 }
             }
@@ -152,6 +154,7 @@ impl People {
     /// Notes that a session was used.
     pub fn touch(&self, digest: &KeyDigest, now_ms: i64) -> Result<(), StoreError> {
         self.change("note the use of a session", |change| {
+            // Never backwards: requests of one session may overtake each other.
             let sql = "UPDATE person_sessions SET seen_ms = ?2 WHERE digest = ?1 AND seen_ms < ?2";
             change
                 .execute(sql, values![digest.as_slice(), now_ms])
@@ -172,6 +175,7 @@ impl People {
     /// many sessions there were.
     pub fn end_all(&self) -> Result<usize, StoreError> {
         self.change("end all sessions", |change| {
+            // Otherwise a code that was printed before would open a session again.
             change.execute("DELETE FROM person_codes", values![])?;
             change.execute("DELETE FROM person_sessions", values![])
         })

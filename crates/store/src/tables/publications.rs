@@ -120,6 +120,8 @@ impl Publications {
     /// Publishes a document, if exactly this digest has passed.
     pub fn publish(&self, name: &str, digest: &str, at_ms: i64) -> Result<(), StoreError> {
         let change = self.change(|connection| {
+            // Checked by the statement itself: between a look and a write
+            // another test could fail.
             let changed = connection.execute(
                 "INSERT INTO published
                  SELECT CAST(?1 AS TEXT), CAST(?2 AS TEXT), CAST(?3 AS BIGINT)
@@ -242,10 +244,13 @@ impl Publications {
         let (changed, version) = self.tables.change(doing, &writers, |executor| {
             let changed = change(executor)?;
             if changed == Change::Some {
+                // In the same transaction: a version without its change, or the other way
+                // round, cannot be seen.
                 executor.execute("UPDATE standing SET version = version + 1", values![])?;
             }
             Ok((changed, executor.number(READ_VERSION, values![])?))
         })?;
+        // After the commit. A process that dies in between is made up for at the next open.
         self.counter.raise(version)?;
         Ok(changed)
     }

@@ -104,11 +104,13 @@ impl Scripts {
         if script.journal.len() > limits::SCRIPT_JOURNAL_BYTES_MAX {
             return Ok(JournalSave::TooLong);
         }
+        // Copied, because the change below may wait for another process.
         let living = self.held().clone();
         let kept = self.change(JournalChange::Keep, |change| {
             if let Some(id) = held {
                 let sql = "DELETE FROM script_journals WHERE id = ?1 AND process = ?2";
                 if change.execute(sql, values![id, &*self.process])? == 0 {
+                    // Another process took the journal. This one must not write a second.
                     return Ok(JournalSave::Gone);
                 }
             }
@@ -172,6 +174,7 @@ impl Scripts {
             let steps = change.query(sql, values![id], |row| row.get(0))?;
             Ok(Some(TakenJournal { id, journal, steps }))
         })?;
+        // Still under the lock, so that no thread sees it free in between.
         held.extend(taken.as_ref().map(|taken| taken.id));
         Ok(taken)
     }
@@ -231,6 +234,7 @@ impl Scripts {
             let sql = "UPDATE script_journals SET process = NULL WHERE id = ?1 AND process = ?2";
             change.execute(sql, values![id, &*self.process])
         });
+        // Held to here, so that it is not taken while it is being offered.
         drop(held);
         offered.map(|_| ())
     }

@@ -73,6 +73,8 @@ impl WitnessedHeads {
                 })
             };
             let judged = request.judge(keys, seen, &is_sound);
+            // A head that could not be looked up must not be judged as
+            // the first of its log.
             if let Some(fault) = fault {
                 return Err(fault);
             }
@@ -95,6 +97,7 @@ impl WitnessedHeads {
         if let Err(refusal) = judged {
             return Ok(Err(refusal));
         }
+        // After the commit: a cosignature that left cannot be taken back.
         let signature = key.cosign(seconds, request.note.text());
         signature.ok_or(StoreError::Closed).map(Ok)
     }

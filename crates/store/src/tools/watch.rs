@@ -92,6 +92,7 @@ impl Watch {
             changed = Changed::Files;
         }
         if changed == Changed::Files {
+            // Links may lead elsewhere now, so all ends are looked up again.
             self.ends = ends(&self.home, &self.named);
         }
         changed
@@ -207,6 +208,7 @@ impl Events {
             | ReadFlags::UNMOUNT
             | ReadFlags::DELETE_SELF
             | ReadFlags::MOVE_SELF;
+        // Each of them means that events may be missing from here on.
         if events.intersects(lost) {
             return Event::Moved;
         }

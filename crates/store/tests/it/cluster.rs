@@ -2,6 +2,8 @@
 //! database is gone.
 
 mod copy;
+mod crash;
+mod files;
 mod gone;
 mod race;
 mod schema;

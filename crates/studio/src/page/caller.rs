@@ -186,6 +186,7 @@ impl Book {
         let known = self.known.get(name);
         let seen = self.seen.get(name);
         let now = studio.engine().registry().current();
+        // As the gates would see it, so that the page cannot show more than holds.
         let rights = now.config.access.rights(&caller(name), None);
         CallerSummary {
             name: text::one_line(name),
@@ -209,6 +210,11 @@ fn caller(name: &str) -> Caller {
         owner if owner.name == name => owner,
         _ => Caller::named(name),
     }
+}
+
+/// How many callers there are, as the list has them.
+pub(crate) fn count(studio: &Studio) -> ApiResult<usize> {
+    Ok(Book::read(studio)?.names().len())
 }
 
 fn list(studio: &Studio, _: &Asked) -> ApiResult<CallerList> {
@@ -382,6 +388,7 @@ fn feedback(studio: &Studio, asked: &Asked, given: FeedbackBody) -> ApiResult<Ca
         return Err(ApiError::invalid("a score is a number from 0 to 10"));
     }
     // Before it is kept: is there such a caller?
+    // Otherwise a mistyped name would become a caller with nothing but an opinion about it.
     show(studio, name)?;
     let category = note(given.category.as_deref())?;
     let said = note(given.note.as_deref())?;
@@ -472,6 +479,7 @@ fn make_key(studio: &Studio, asked: &Asked, given: KeyBody) -> ApiResult<NewKey>
     let (record, secret) = made.map_err(|fault| key_fault(studio, &fault))?;
     Ok(NewKey {
         row: key_view(&record),
+        // The only time it leaves the server. The store has a digest alone.
         key: secret.reveal().to_owned(),
     })
 }

@@ -16,7 +16,8 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::audit::{self, AuditRow};
-use super::server;
+use super::tool::is_exposed;
+use super::{caller, server};
 use crate::error::{ApiError, ApiResult};
 use crate::limit;
 use crate::request::Asked;
@@ -92,7 +93,7 @@ fn made(studio: &Studio, health: &Health) -> ApiResult<HomeView> {
     let failed = |fault: engine::StoreError| studio.alarm("the audit cannot be read", &fault);
     let calls = engine.store().audit().list(&filter).map_err(failed)?;
     let waiting = engine.approvals().pending_ids().map_err(failed)?.len();
-    let callers = engine.callers().list().map_err(failed)?.len();
+    let callers = caller::count(studio)?;
     let now = engine.registry().current();
     let servers: Vec<_> = now
         .servers()
@@ -100,9 +101,10 @@ fn made(studio: &Studio, health: &Health) -> ApiResult<HomeView> {
         .iter()
         .map(|(name, view)| server::row(name, view))
         .collect();
+    let environment = engine.environment().unwrap_or_default();
     let exposed = now
         .tools()
-        .filter(|tool| now.exposed(&tool.usable.document, tool.source).is_yes());
+        .filter(|tool| is_exposed(&now, tool, &environment));
     let has_own = now.tools().any(|tool| tool.source == Source::User);
     let counts = CountsView {
         waiting,

@@ -6,6 +6,7 @@ use engine::approve::{
 };
 use engine::inquiry::{Inquiry, Standing};
 use engine::json_change;
+use engine::waiting_script::AskingScript;
 use model::document::digest;
 use model::govern::approval::read_arguments;
 use model::text;
@@ -120,6 +121,21 @@ struct FromView {
     door: Option<&'static str>,
     session: bool,
     parent: Option<ParentView>,
+    script: Option<ScriptView>,
+}
+
+/// The script that makes the call.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ScriptView {
+    lines: Vec<ScriptLine>,
+    words: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ScriptLine {
+    number: usize,
+    text: String,
+    waits: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -163,9 +179,10 @@ pub(crate) fn list(studio: &Studio, asked: &Asked) -> ApiResult<QuestionList> {
     })
 }
 
-fn row(listed: &Listed) -> QuestionRow {
+pub(crate) fn row(listed: &Listed) -> QuestionRow {
     let level = listed.risk.level;
     let is_trust = listed.tool.is_empty() || listed.prompt.is_empty();
+    // Names come from documents and callers; on one line they cannot forge a second row.
     let (caller, tool) = (text::one_line(&listed.caller), text::one_line(&listed.tool));
     QuestionRow {
         id: listed.id.clone(),
@@ -273,6 +290,7 @@ fn view(inquiry: &Inquiry) -> QuestionView {
                 call_id: call_id.clone(),
                 tool: tool.clone(),
             }),
+            script: inquiry.script.as_ref().map(script),
         },
         stale,
         stale_why,
@@ -287,6 +305,20 @@ fn view(inquiry: &Inquiry) -> QuestionView {
             .unwrap_or_default(),
         input_schema: tool.map(|tool| tool.body.input_schema(&tool.usable.document)),
         row,
+    }
+}
+
+fn script(script: &AskingScript) -> ScriptView {
+    let lines = script.lines.iter().zip(1..);
+    ScriptView {
+        words: script.words(),
+        lines: lines
+            .map(|(line, number)| ScriptLine {
+                number,
+                text: text::one_line(line),
+                waits: script.waits.contains(&number),
+            })
+            .collect(),
     }
 }
 
@@ -308,6 +340,7 @@ fn scopes(listed: &Listed) -> Vec<ScopeView> {
 
 /// Stands for everything the person saw: an answer to something else is not taken.
 fn revision(inquiry: &Inquiry) -> String {
+    // Everything that the person judged by. The binding covers tool, policy and arguments.
     let listed = &inquiry.listed;
     let stale = matches!(inquiry.standing, Standing::Stale(_));
     let seen = json!([
@@ -367,6 +400,7 @@ pub(crate) fn answer(studio: &Studio, asked: &Asked, given: AnswerBody) -> ApiRe
     let person = asked.person()?;
     let before = studio.engine().inquiry(id);
     let before = before.map_err(|fault| failed(studio, fault))?;
+    // Before anything else: a late answer must not count for another question.
     if revision(&before) != given.revision {
         let now = view(&before);
         let message = match &now.row.answered {
@@ -378,6 +412,7 @@ pub(crate) fn answer(studio: &Studio, asked: &Asked, given: AnswerBody) -> ApiRe
     let (id, engine) = (before.listed.id.as_str(), studio.engine());
     let note = note(given.note.as_deref())?;
     let is_approval = given.answer == VerdictWord::Approve;
+    // Only an approval: to deny something stale is always safe.
     if let (true, Standing::Stale(why)) = (is_approval, &before.standing) {
         let message = format!("it is stale: {}", text::one_line(why));
         return Err(ApiError::conflict(message, &view(&before)));
@@ -390,6 +425,7 @@ pub(crate) fn answer(studio: &Studio, asked: &Asked, given: AnswerBody) -> ApiRe
             ));
         }
         (Some(_), VerdictWord::Approve)
+            // Other arguments were never seen before, so the answer is for this one call.
             if scope.is_some_and(|scope| scope != ApprovalScope::Once) =>
         {
             return Err(ApiError::invalid("changed arguments are approved once"));
@@ -408,6 +444,8 @@ pub(crate) fn answer(studio: &Studio, asked: &Asked, given: AnswerBody) -> ApiRe
             };
             let inbox = inbox(studio);
             let allowed = match is_approval {
+                // Whether this person may say yes. Saying no needs no more than the
+                // role of the route.
                 true => engine.check_person(id, person),
                 false => Ok(()),
             };
@@ -484,6 +522,7 @@ fn refused(studio: &Studio, id: &str, fault: AnswerFault) -> ApiError {
 fn failed(studio: &Studio, fault: AnswerFault) -> ApiError {
     match &fault {
         AnswerFault::Unknown | AnswerFault::NotYours | AnswerFault::Several(_) => {
+            // All three alike: a person who may not see a question learns nothing of it.
             ApiError::unknown("there is no such question")
         }
         AnswerFault::TooWide { .. } | AnswerFault::Refused(_) | AnswerFault::Masked => {

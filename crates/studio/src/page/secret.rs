@@ -70,6 +70,8 @@ pub(crate) fn list(studio: &Studio, _: &Asked) -> ApiResult<SecretList> {
         uses.entry(name.clone()).or_default();
     }
     let items = uses.into_iter().map(|(name, used_by)| SecretRow {
+        // Whether there is one, and nothing about it: not its length, not
+        // its first letters.
         set: environment.get(&name).is_some(),
         in_file: in_file.contains(&name),
         name: text::one_line(&name),
@@ -119,6 +121,7 @@ pub(crate) fn secret_refusal(studio: &Studio, fault: &SecretFault) -> ApiError {
         SecretFault::Name | SecretFault::Value | SecretFault::Full => {
             ApiError::invalid(fault.to_string())
         }
+        // What exactly failed may quote the file, so it is the operator's.
         SecretFault::Read(_) | SecretFault::Write(_) | SecretFault::Store(_) => {
             studio.alarm("the secret was not changed", fault)
         }

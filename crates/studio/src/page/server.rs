@@ -312,6 +312,7 @@ impl ServerBody {
         if is_url != self.command.is_empty() {
             return Err(ApiError::invalid("name a command or an address"));
         }
+        // A relative folder would depend on where the server was started.
         let is_relative = |path: &&String| !path.starts_with('/');
         if let Some(path) = self.read.iter().chain(&self.write).find(is_relative) {
             let path = text::elided(&text::one_line(path), 80);
@@ -364,6 +365,8 @@ fn preview(studio: &Studio, _: &Asked, given: ServerBody) -> ApiResult<ServerPre
     let secrets = launch.plain_secrets();
     let value = |(name, value): (&String, &String)| ValueView {
         name: text::one_line(name),
+        // A value that looks like a secret is not sent back to the page, not
+        // even to its author.
         value: match secrets.contains(name) {
             true => "…".to_owned(),
             false => text::one_line(value),
@@ -405,6 +408,7 @@ fn secret_in(names: &BTreeSet<String>) -> Option<String> {
 }
 
 fn digest_of(written: &WrittenServer) -> String {
+    // Everything that decides what is started. What is not in here could be changed unseen.
     let exact = json!([
         written.name,
         written.command,
@@ -421,6 +425,7 @@ fn digest_of(written: &WrittenServer) -> String {
 
 /// A program is started or added only as it was shown, and without a secret in plain text.
 fn check_shown(given: &ServerBody, written: &WrittenServer) -> ApiResult<()> {
+    // Attack: another page, or another tab, exchanges the command between preview and yes.
     if given.digest.as_deref() != Some(digest_of(written).as_str()) {
         return Err(ApiError::invalid(
             "what is to be added is not what was shown",
@@ -452,6 +457,7 @@ fn add(studio: &Studio, asked: &Asked, given: ServerBody) -> ApiResult<ServerSho
         .note_added(&written.name, &launch.shown());
     noted.map_err(|fault| failed(studio, &fault))?;
     let reason = format!("the server `{}` was added", written.name);
+    // By the revision that was shown: settings that changed meanwhile are not overwritten.
     let applied_text = engine.apply_settings(&changed, &revision(seen), (actor, &reason));
     match applied_text {
         Ok(()) => show(studio, &written.name),

@@ -7,6 +7,7 @@ use axum::http::Method;
 use engine::EngineError;
 use engine::life::{self, ImportOptions, SaveFault};
 use engine::registry::{Snapshot, Tool, ToolState};
+use model::Environment;
 use model::document::safety::Source;
 use model::document::{ApprovalMode, Document};
 use model::govern::consent::Variable;
@@ -259,6 +260,13 @@ fn is_wanted(asked: &Asked, row: &ToolRow) -> ApiResult<bool> {
             .is_none_or(|wanted| wanted == row.exposed))
 }
 
+/// Whether callers are offered a tool: it is published, has what it needs, and is exposed.
+pub(crate) fn is_exposed(now: &Snapshot, tool: &Tool, environment: &Environment) -> bool {
+    let (_, missing) = tool.lifecycle(environment);
+    let is_active = tool.state == ToolState::Published && missing.is_empty();
+    is_active && now.exposed(&tool.usable.document, tool.source).is_yes()
+}
+
 fn row(studio: &Studio, now: &Snapshot, tool: &Tool) -> ApiResult<ToolRow> {
     let engine = studio.engine();
     let environment = engine.environment().unwrap_or_default();
@@ -267,7 +275,6 @@ fn row(studio: &Studio, now: &Snapshot, tool: &Tool) -> ApiResult<ToolRow> {
     let facts = &tool.usable.facts;
     let exposed = now.exposed(document, tool.source);
     let state = serde_json::to_value(state).unwrap_or_default();
-    let is_active = tool.state == ToolState::Published && missing.is_empty();
     let pass = engine
         .store()
         .publications()
@@ -294,7 +301,7 @@ fn row(studio: &Studio, now: &Snapshot, tool: &Tool) -> ApiResult<ToolRow> {
             .body
             .server()
             .map(|server| text::one_line(&server.server.name)),
-        exposed: is_active && exposed.is_yes(),
+        exposed: is_exposed(now, tool, &environment),
         exposure: exposed.why().to_owned(),
         category: document.category.as_deref().map(text::one_line),
         tags: document

@@ -174,6 +174,8 @@ pub(crate) struct GateView {
     reason: Option<String>,
     note: Option<String>,
     rule: Option<String>,
+    /// Microseconds it took; absent in older records.
+    us: Option<u64>,
 }
 
 pub(crate) fn gates(gates: &[GateRecord]) -> Vec<GateView> {
@@ -183,6 +185,7 @@ pub(crate) fn gates(gates: &[GateRecord]) -> Vec<GateView> {
         reason: gate.reason.as_ref().map(ToString::to_string),
         note: gate.note.as_deref().map(text::one_line),
         rule: gate.rule.as_deref().map(text::one_line),
+        us: gate.us,
     };
     gates.iter().map(view).collect()
 }
@@ -384,7 +387,7 @@ pub(crate) fn refused(studio: &Studio, fault: &EngineError) -> ApiError {
         | EngineError::Name(_)
         | EngineError::NoSuchVariable { .. }
         | EngineError::Settings(_)
-        | EngineError::Ground(_)
+        | EngineError::Baseline(_)
         | EngineError::Preset { .. } => ApiError::invalid(lines(&fault.to_string())),
         _ => studio.alarm("the server could not do that", fault),
     }

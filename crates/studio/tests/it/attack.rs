@@ -267,7 +267,11 @@ async fn guessing_codes_is_stopped() {
     let stopped = answers
         .iter()
         .filter(|answer| answer.code() == "studio.rate");
-    assert_eq!(stopped.clone().count(), 200 - looked_at);
+    // All others never came so far: there were too many at one time.
+    let busy = answers
+        .iter()
+        .filter(|answer| answer.code() == "studio.unavailable");
+    assert_eq!(stopped.clone().count() + busy.count(), 200 - looked_at);
     assert!(
         stopped
             .clone()

@@ -40,6 +40,8 @@ impl ToolAnnotations {
         for (name, claim, _) in self.hints() {
             put(&mut fields, name, claim.map(Value::Bool));
         }
+        // No claims and an empty list are one spelling, or a harmless change
+        // would be a difference.
         (!fields.is_empty()).then_some(Value::Object(fields))
     }
 }

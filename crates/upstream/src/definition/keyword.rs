@@ -78,6 +78,7 @@ fn set(items: &[Value]) -> Vec<Value> {
         })
         .collect();
     spelled.sort_by(|a, b| a.0.cmp(&b.0));
+    // A repeated member changes nothing, so it is no difference to review.
     spelled.dedup_by(|a, b| a.0 == b.0);
     spelled.into_iter().map(|(_, item)| item).collect()
 }

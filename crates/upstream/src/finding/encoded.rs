@@ -92,6 +92,7 @@ fn pieces(text: &str) -> Vec<(usize, &str)> {
 }
 
 fn decode(piece: &str, layers: usize) -> Option<Decoded> {
+    // All readings: digits that are hexadecimal are Base64 as well.
     let readings = [base64(piece), hexadecimal(piece), escapes(piece)];
     let mut best = None;
     for bytes in readings.into_iter().flatten() {

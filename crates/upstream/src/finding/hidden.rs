@@ -51,6 +51,7 @@ fn check_padding(findings: &mut Findings, field: &str, text: &str) {
     let (mut start, mut spaces, mut lines) = (0, 0, 0);
     for (at, character) in text.char_indices() {
         if !character.is_whitespace() {
+            // Only in front of more text: space at the end hides nothing.
             if spaces >= SPACES_MAX || lines >= LINES_MAX {
                 let message = "much empty space pushes text out of sight";
                 findings.add(FindingCode::Padding, field, text, start..at, message);

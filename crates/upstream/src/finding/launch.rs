@@ -78,6 +78,7 @@ fn check_command(findings: &mut Findings, program: &str, arguments: &[String]) {
         ("go", ["run", rest @ ..]) => check_package(findings, rest, is_exact_go),
         ("deno", ["run", rest @ ..]) => check_package(findings, rest, is_exact_deno),
         ("docker" | "podman" | "nerdctl", ["run", rest @ ..]) => check_container(findings, rest),
+        // A shell's own words decide what runs, so they are looked into.
         ("sh" | "bash" | "zsh" | "dash" | "ksh" | "fish" | "cmd" | "powershell" | "pwsh", rest) => {
             check_shell(findings, program, rest);
         }
@@ -91,27 +92,80 @@ fn check_command(findings: &mut Findings, program: &str, arguments: &[String]) {
                 message,
             );
         }
+        // They start what follows them, and would otherwise hide it.
         ("env" | "nice" | "timeout" | "nohup" | "stdbuf", rest) => {
-            check_wrapped(findings, rest);
+            check_wrapped(findings, &name, rest);
         }
         _ => {}
     }
 }
 
-/// A program that starts another: the first word that is no option or setting.
-fn check_wrapped(findings: &mut Findings, words: &[&str]) {
-    let is_program = |word: &&str| {
-        !word.starts_with('-')
-            && !word.contains('=')
-            && !word.starts_with(|c: char| c.is_ascii_digit())
-    };
-    let Some(at) = words.iter().position(is_program) else {
-        return;
-    };
-    if let Some((program, rest)) = words.get(at..).and_then(<[&str]>::split_first) {
-        let rest: Vec<String> = rest.iter().map(|word| (*word).to_owned()).collect();
-        check_command(findings, program, &rest);
+/// Options of such programs that take the next word, by their letters and in full.
+fn wrapper_options(wrapper: &str) -> (&'static str, &'static [&'static str]) {
+    match wrapper {
+        "env" => ("uCa", &["--unset", "--chdir", "--argv0"]),
+        "nice" => ("n", &["--adjustment"]),
+        "timeout" => ("sk", &["--signal", "--kill-after"]),
+        "stdbuf" => ("ioe", &["--input", "--output", "--error"]),
+        _ => ("", &[]),
     }
+}
+
+/// A program that starts another: the first word that is no option, value of one, or setting.
+fn check_wrapped(findings: &mut Findings, wrapper: &str, words: &[&str]) {
+    let (letters, in_full) = wrapper_options(wrapper);
+    let mut rest = words;
+    while let Some((word, after)) = rest.split_first() {
+        rest = after;
+        if let Some(line) = split_line(wrapper, word, rest) {
+            return check_wrapped(findings, wrapper, &line);
+        }
+        let letter = match word.strip_prefix('-') {
+            Some(cluster) if !cluster.starts_with('-') => cluster
+                .find(|letter| letters.contains(letter))
+                .filter(|at| at + 1 == cluster.len()),
+            Some(_) | None => None,
+        };
+        if letter.is_some() || in_full.contains(word) {
+            rest = rest.get(1..).unwrap_or_default();
+            continue;
+        }
+        let is_program = !word.starts_with('-')
+            && !word.contains('=')
+            // `timeout 30 npx …`: the number is the wrapper's.
+            && !word.starts_with(|c: char| c.is_ascii_digit());
+        if is_program {
+            let rest: Vec<String> = rest.iter().map(|word| (*word).to_owned()).collect();
+            return check_command(findings, word, &rest);
+        }
+    }
+}
+
+/// The words of `env -S`, which splits one word into a command line, with those behind it.
+fn split_line<'a>(wrapper: &str, word: &'a str, rest: &[&'a str]) -> Option<Vec<&'a str>> {
+    let cluster = word.strip_prefix('-').filter(|_| wrapper == "env")?;
+    let joined = match cluster.strip_prefix("-split-string") {
+        Some("") => "",
+        Some(value) => value.strip_prefix('=')?,
+        None if cluster.starts_with('-') => return None,
+        None => {
+            let (before, value) = cluster.split_once('S')?;
+            // `-uS` is a variable with that name.
+            if before.contains(['u', 'C', 'a']) {
+                return None;
+            }
+            value
+        }
+    };
+    let (line, rest) = match joined {
+        "" => rest.split_first().map(|(line, rest)| (*line, rest))?,
+        joined => (joined, rest),
+    };
+    Some(
+        line.split_whitespace()
+            .chain(rest.iter().copied())
+            .collect(),
+    )
 }
 
 fn check_shell(findings: &mut Findings, program: &str, words: &[&str]) {
@@ -149,21 +203,16 @@ const WITH_VALUE: &[&str] = &[
     "-c",
     "--call",
     "--python",
-    "--with",
     "--index-url",
     "--index",
     "--userconfig",
     "--config",
-    "--spec",
     "-i",
     "--directory",
 ];
 
 fn check_package(findings: &mut Findings, words: &[&str], is_exact: fn(&str) -> bool) {
-    let Some(package) = package(words) else {
-        return;
-    };
-    if !is_exact(package) {
+    for package in packages(words).into_iter().filter(|one| !is_exact(one)) {
         let message = "the version of the package is not exact, so what runs can change";
         let span = 0..package.len();
         findings.add(
@@ -176,30 +225,42 @@ fn check_package(findings: &mut Findings, words: &[&str], is_exact: fn(&str) -> 
     }
 }
 
-/// The package a runner runs: the one of `--from` or `--package`, or the first word
-/// that is no option.
-fn package<'a>(words: &[&'a str]) -> Option<&'a str> {
+/// The packages a runner installs: every one of `--from` or `--package`, else the first word
+/// that is no option; and those of `--with`, which run in the same process.
+fn packages<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut words = words.iter();
+    let (mut named, mut beside) = (Vec::new(), Vec::new());
     let mut first = None;
     while let Some(word) = words.next() {
-        let named = ["--package=", "--from=", "-p=", "--spec="].iter();
-        if let Some(package) = named.clone().find_map(|option| word.strip_prefix(option)) {
-            return Some(package);
-        }
-        match *word {
-            "--package" | "-p" | "--from" | "--spec" => return words.next().copied(),
-            "--" => {}
-            option if WITH_VALUE.contains(&option) => {
+        let (option, value) = match word.split_once('=') {
+            Some((option, value)) if word.starts_with('-') => (option, Some(value)),
+            Some(_) | None => (*word, None),
+        };
+        match option {
+            // What `--from` names is run, whatever word follows.
+            "--package" | "-p" | "--from" | "--spec" => {
+                named.extend(value.or_else(|| words.next().copied()));
+            }
+            "--with" => {
+                let value = value.or_else(|| words.next().copied()).unwrap_or_default();
+                beside.extend(value.split(',').filter(|one| !one.is_empty()));
+            }
+            option if WITH_VALUE.contains(&option) && value.is_none() => {
                 words.next();
             }
             option if option.starts_with('-') => {}
-            package => {
-                first = Some(package);
+            _ => {
+                first = Some(*word);
                 break;
             }
         }
     }
-    first
+    let mut all: Vec<_> = match named.is_empty() {
+        true => first.into_iter().collect(),
+        false => named,
+    };
+    all.extend(beside);
+    all
 }
 
 fn is_local(package: &str) -> bool {
@@ -213,6 +274,7 @@ fn is_version(text: &str) -> bool {
     let numbers: Vec<&str> = core.split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
     let fits = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
+    // Parts of a version, such as `1` or `1.2`, move with each release.
     numbers.len() >= 3 && numbers.iter().all(is_number) && text.chars().all(fits)
 }
 
@@ -334,6 +396,7 @@ fn check_option(findings: &mut Findings, option: &str, value: &str) {
                 "the container has more rights than others",
             );
         }
+        // Before the folder: with the socket of the engine a container is as good as root.
         "-v" | "--volume" | "--mount" if value.contains("docker.sock") => {
             add(
                 FindingCode::Privileged,

@@ -62,6 +62,8 @@ impl Neighbours {
         }
         for name in own {
             neighbours.looks.insert(skeleton(name), name.to_owned());
+            // A name such as `read` is a word of the language and would
+            // be found everywhere.
             if is_telling(name) {
                 neighbours.own.insert(name.to_owned());
             }
@@ -84,6 +86,7 @@ impl Neighbours {
         for form in forms {
             self.foreign.insert(form, owner.clone());
         }
+        // A server may speak of its own tool, even if another server has one of that name.
         if is_telling(name) && !self.siblings.contains(name) {
             self.foreign.insert(name.to_owned(), owner.clone());
         }
@@ -96,6 +99,7 @@ impl Neighbours {
     #[must_use]
     pub fn look_alike(&self, name: &str) -> Option<&str> {
         let known = self.looks.get(&skeleton(name))?;
+        // The very same name is a duplicate, which is refused elsewhere.
         (known != name).then_some(known.as_str())
     }
 }

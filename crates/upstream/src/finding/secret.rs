@@ -118,6 +118,7 @@ fn bare(value: &str) -> &str {
 }
 
 fn has_prefix(value: &str) -> Option<&'static str> {
+    // A prefix alone is a word, such as `key-` in `key-value`.
     let is_long = value.len() >= 16;
     PREFIXES
         .iter()
@@ -183,6 +184,7 @@ pub(super) fn shown(raw_value: &str) -> String {
     let value = bare(raw_value);
     let count = value.chars().count();
     match has_prefix(value) {
+        // A known beginning helps its owner to find it and says nothing that is secret.
         Some(prefix) => format!("{prefix}… ({count} characters)"),
         None => format!("({count} characters)"),
     }

@@ -91,6 +91,7 @@ impl TextReader<'_> {
             self.findings
                 .add(FindingCode::LongText, field, text, 0..0, message);
         }
+        // All four for every text, also in schemas: a model reads them all.
         hidden::check(&mut self.findings, field, text);
         encoded::check(&mut self.findings, field, text);
         neighbour::check_text(&mut self.findings, self.neighbours, field, text);

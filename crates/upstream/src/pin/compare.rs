@@ -75,6 +75,8 @@ pub fn compare(pinned: &PinnedServer, seen: &SeenServer) -> Vec<ItemChange> {
         .filter(|key| !seen.items.contains_key(**key))
         .copied()
         .collect();
+    // Only items that are gone: the body of one that is still there is a
+    // copy, not a new name.
     let bodies: BTreeMap<String, &ItemKey> = gone
         .iter()
         .filter_map(|key| {
@@ -190,10 +192,12 @@ fn body(definition: &Definition) -> String {
 /// The class of the worst difference. A text that differs without a difference that
 /// has a name is another wording.
 fn class_of(diffs: &[FieldDiff], is_known: bool) -> ChangeClass {
+    // A revert to an accepted text needs no second review.
     if is_known {
         return ChangeClass::Same;
     }
     match diffs.iter().map(|diff| diff.effect).max() {
+        // Fails closed: texts that differ in a way that has no name are not the same.
         None | Some(DiffEffect::Wording) => ChangeClass::Wording,
         Some(DiffEffect::Narrower) => ChangeClass::Narrower,
         Some(DiffEffect::Wider) => ChangeClass::Wider,
@@ -205,6 +209,7 @@ fn server_diffs(old: &ServerDefinition, new: &ServerDefinition) -> Vec<FieldDiff
     let (olds, news) = (old.to_value(), new.to_value());
     let fields = [
         ("name", DiffEffect::Identity),
+        // Versions change with each release. What a release does shows in the items.
         ("version", DiffEffect::Wording),
         ("instructions", DiffEffect::Wording),
         ("origin", DiffEffect::Identity),
@@ -263,6 +268,7 @@ fn tool_diffs(old: &ToolDefinition, new: &ToolDefinition) -> Vec<FieldDiff> {
 fn output_diffs(old: Option<&Value>, new: Option<&Value>) -> Vec<FieldDiff> {
     match (old, new) {
         (None, None) => Vec::new(),
+        // Exact: a result that has more is data that its owner has not agreed to.
         (Some(old), Some(new)) => schema::exact_diffs("outputSchema", old, new),
         (old, new) => vec![FieldDiff {
             path: "outputSchema".to_owned(),

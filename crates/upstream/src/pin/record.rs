@@ -126,6 +126,8 @@ impl PinnedServer {
         if text.len() > limit::PIN_RECORD_BYTES_MAX {
             return Err(PinError::TooLarge);
         }
+        // The format before the rest: a record of another version says so and is
+        // not called damaged.
         let version: Value = serde_json::from_str(text).map_err(PinError::Json)?;
         let found = version.get("format").and_then(Value::as_str).unwrap_or("");
         if found != FORMAT {
@@ -142,6 +144,7 @@ impl PinnedServer {
         for item in file.items {
             let (key, item) = read_item(item)?;
             let subject = key.to_string();
+            // Two records of one item could hold two decisions.
             if items.insert(key, item).is_some() {
                 return Err(PinError::Duplicate { subject });
             }
@@ -225,6 +228,7 @@ fn checked_text(subject: &str, file: &PinFile) -> Result<Value, PinError> {
             found: elided(&file.scheme, 60),
         });
     }
+    // A text that was changed by hand is not what the owner accepted.
     if digest::of_text(&file.text) != file.digest {
         return Err(PinError::Digest {
             subject: subject.to_owned(),

@@ -78,6 +78,7 @@ pub struct ServedServer {
 #[must_use]
 pub fn serve(pinned: &PinnedServer, seen: Option<&SeenServer>) -> ServedServer {
     let changes = seen.map(|seen| compare(pinned, seen)).unwrap_or_default();
+    // First for the whole: an item of another server must not be called, whatever it says.
     let whole = whole_server(pinned, &changes);
     let seen_keys = seen.into_iter().flat_map(|seen| seen.items.keys());
     let keys: BTreeSet<&ItemKey> = pinned.items.keys().chain(seen_keys).collect();
@@ -103,6 +104,7 @@ pub fn serve(pinned: &PinnedServer, seen: Option<&SeenServer>) -> ServedServer {
         mark_refused(&mut states, seen);
     }
     let is_served = whole.is_none();
+    // Instructions of a held server are not forwarded either.
     let accepted = pinned.server.as_ref().filter(|_| is_served);
     ServedServer {
         instructions: accepted.and_then(|server| server.definition.instructions.clone()),
@@ -158,6 +160,7 @@ fn item_state(
     let accepted = item.and_then(|item| item.accepted.as_ref().map(|accepted| (item, accepted)));
     let Some((item, accepted)) = accepted else {
         return match change.map(|change| change.class) {
+            // A finding is told before `new`, because it takes a yes by name.
             _ if now.is_some_and(|now| now.hold.is_some()) => {
                 ServedState::Held(HoldReason::Finding)
             }
@@ -181,6 +184,7 @@ fn item_state(
     }
     match change.class {
         ChangeClass::Same | ChangeClass::Narrower => {
+            // What accepts less is served as it is now: old arguments could be refused.
             callable(item, &now.definition, now.pin.digest(), false)
         }
         // The accepted words are served until the owner reviews the new ones.

@@ -61,7 +61,8 @@ fn what_was_not_measured_is_not_kept() {
 
 #[test]
 fn ratios_and_items_of_lists_are_found() {
-    let calls = "{\"cpu_us_per_call\": {\"sixty_four_at_a_time\": {\"whole\": 110, \"bare\": 55}}}";
+    let calls =
+        "{\"cpu_us_per_call\": {\"sixty_four_at_a_time\": {\"governed\": 110, \"bare\": 55}}}";
     assert!(judge("engine", PromiseSet::All, calls).is_kept);
     let dearer = calls.replace("110", "111");
     assert!(!judge("engine", PromiseSet::All, &dearer).is_kept);

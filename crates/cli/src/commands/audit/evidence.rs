@@ -42,6 +42,9 @@ pub(super) fn run_elsewhere(
     if !verify.against.nodes.is_empty() {
         return nodes::run(verify, printer).map(Some);
     }
+    if verify.against.shipped {
+        return nodes::run_shipped(verify, printer).map(Some);
+    }
     if let Some(path) = &verify.against.file {
         let verified = verify_export(path, &expectation(verify)?)?;
         return show_verified(&verified, printer).map(Some);

@@ -2,13 +2,16 @@
 //! held against each other or in one list.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use engine::SECRETS_FILE;
 use host::secrets::Secrets;
+use model::config::Config;
+use model::record::note::NoteKey;
 use model::text::one_line;
 use serde_json::json;
-use store::{Filter, NodePath, VerifiedNodes, verify_nodes};
+use store::{Filter, NodePath, ShipDatabase, ShippedLog, VerifiedNodes, verify_nodes};
 
 use super::evidence::read_key;
 use super::show_item;
@@ -35,15 +38,64 @@ pub(super) fn run(verify: &AuditVerify, printer: &mut Printer) -> anyhow::Result
         let path = path.clone();
         nodes.push(NodePath { path, key });
     }
-    let verified = verify_nodes(&nodes)?;
+    Ok(show_all(&verify_nodes(&nodes)?, printer))
+}
+
+fn show_all(verified: &VerifiedNodes, printer: &mut Printer) -> Exit {
     match printer.format() {
-        Format::Json => show_json(&verified, printer),
-        Format::Human => show(&verified, printer),
+        Format::Json => show_json(verified, printer),
+        Format::Human => show(verified, printer),
     }
-    Ok(match verified.is_whole() {
+    match verified.is_whole() {
         true => Exit::Done,
         false => Exit::No,
-    })
+    }
+}
+
+/// Verifies every node from the database that records are shipped to. The keys are those of
+/// this home and its peers, and those that are named.
+pub(super) fn run_shipped(verify: &AuditVerify, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let home = wiring::absolute_home(&verify.home)?;
+    let config = engine::registry::read_config(&home)?.0;
+    let mut keys: Vec<NoteKey> = config.audit.peers.iter().map(|it| it.key.clone()).collect();
+    keys.extend(store::public_key(&home)?);
+    for key in &verify.against.key {
+        keys.push(read_key(key)?);
+    }
+    let folder = std::env::temp_dir().join(format!("ringfence-verify-{}", std::process::id()));
+    let database = shipped_to(&home, &config)?;
+    let written = wiring::runtime()?.block_on(database.write_logs(&folder));
+    let verified = written
+        .map_err(anyhow::Error::new)
+        .and_then(|logs| verify_shipped(logs, &keys));
+    // Copies of records stay nowhere, whatever was found.
+    let _ = std::fs::remove_dir_all(&folder);
+    Ok(show_all(&verified?, printer))
+}
+
+fn verify_shipped(logs: Vec<ShippedLog>, keys: &[NoteKey]) -> anyhow::Result<VerifiedNodes> {
+    let mut nodes = Vec::new();
+    for log in logs {
+        let key = keys.iter().find(|key| key.name() == log.node);
+        let key = key.with_context(|| {
+            let node = one_line(&log.node);
+            format!("no key of `{node}` is known; name it with `--key`")
+        })?;
+        nodes.push(NodePath {
+            path: log.path,
+            key: Some(key.clone()),
+        });
+    }
+    Ok(verify_nodes(&nodes)?)
+}
+
+/// The database that the settings of a home ship to.
+fn shipped_to(home: &Path, config: &Config) -> anyhow::Result<Arc<ShipDatabase>> {
+    let ship = config.audit.ship.as_ref();
+    let ship = ship.context("no database is named; set `audit.ship.url`")?;
+    let secrets = Secrets::open(home.join(SECRETS_FILE)).read()?;
+    let environment = settings::environment().over(&secrets);
+    ship::database(home, ship, &environment)
 }
 
 /// Lists calls and notices of all nodes, newest first.
@@ -53,11 +105,7 @@ pub(super) fn run_list(
     printer: &mut Printer,
 ) -> anyhow::Result<Exit> {
     let config = engine::registry::read_config(home)?.0;
-    let ship = config.audit.ship;
-    let ship = ship.context("no database is named; set `audit.ship.url`")?;
-    let secrets = Secrets::open(home.join(SECRETS_FILE)).read()?;
-    let environment = settings::environment().over(&secrets);
-    let database = ship::database(&ship, &environment)?;
+    let database = shipped_to(home, &config)?;
     let items = wiring::runtime()?.block_on(database.list(filter))?;
     match printer.format() {
         Format::Json => printer.json(&serde_json::to_value(&items)?),

@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use engine::exposure_admin::table;
 use engine::registry::CONFIG_FILE;
 use model::caller::{self, folded};
 use model::config::Config;
@@ -15,11 +16,10 @@ use model::govern::approval::authority::CONNECTED_DEFAULT;
 use model::govern::key::{self, KeyForm, KeyRecord, Role};
 use model::policy::risk::Level;
 use serde_json::Value;
-use store::Keys;
+use store::{Keys, SettingsEdit};
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::NAME;
-use crate::commands::expose::table;
 use crate::commands::keys;
 use crate::output::console;
 use crate::output::console::{Typed, Wanted};
@@ -182,7 +182,8 @@ pub(crate) fn answers(
 /// Writes into the settings how far a caller's client answers. The answer is whether
 /// that was a change.
 pub(crate) fn set_answers(home: &Path, name: &str, level: Option<Level>) -> anyhow::Result<bool> {
-    let text = store::settings::read(home)?.unwrap_or_default();
+    let settings = SettingsEdit::begin(home)?;
+    let text = settings.read()?;
     let changed = with_answers(&text, name, level)?;
     if changed == text {
         return Ok(false);
@@ -192,7 +193,7 @@ pub(crate) fn set_answers(home: &Path, name: &str, level: Option<Level>) -> anyh
         let first = faults.first().map(ToString::to_string).unwrap_or_default();
         bail!("the change would break `{CONFIG_FILE}`: {first}");
     }
-    store::settings::write(home, &changed)?;
+    settings.write(&changed)?;
     Ok(true)
 }
 

@@ -41,6 +41,7 @@ pub(crate) fn put(
                 (None, None) => return Ok(None),
                 (None, Some(entry)) => insert(old, &root, &servers.value, name, entry),
                 (Some(member), Some(entry)) => {
+                    // Compared as values, so that other white space is no change.
                     if to_value(old, &member.value)? == *entry {
                         return Ok(None);
                     }
@@ -52,6 +53,7 @@ pub(crate) fn put(
             }
         }
     }?;
+    // The result is read again, because a wrong cut would break another program.
     check(old, &new, section, name, entry)?;
     Ok(Some(new))
 }
@@ -127,6 +129,7 @@ fn remove(text: &str, from: &Node, members: &[Member], member: &Member) -> anyho
     let before = place.checked_sub(1).and_then(|place| members.get(place));
     let after = members.get(place + 1);
     let span = match (before, after) {
+        // With the comma before it, which would otherwise dangle at the end.
         (Some(before), _) => Span {
             start: before.value.span.end,
             end: member.value.span.end,

@@ -11,6 +11,7 @@ use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer};
 use engine::server_launch::ServerLaunch;
 use engine::server_settings::{self as edit, WrittenServer};
+use store::SettingsEdit;
 
 pub(super) fn run(
     engine: &Engine,
@@ -24,7 +25,6 @@ pub(super) fn run(
         values: written.values.clone(),
     };
     refuse_secrets(&launch, printer)?;
-    let text = edit::read(engine.home())?;
     let known = engine.registry().current();
     if known.servers().servers().contains_key(&add.name) {
         bail!(
@@ -32,10 +32,11 @@ pub(super) fn run(
             add.name
         );
     }
-    let changed = edit::with(&text, &[written])?;
+    let settings = SettingsEdit::begin(engine.home())?;
+    let changed = edit::with(&settings.read()?, &[written])?;
     // The notice first: nothing is added that the audit does not know of.
     engine.servers().note_added(&add.name, &launch.shown())?;
-    store::settings::write(engine.home(), &changed)?;
+    settings.write(&changed)?;
     printer.note(&format!("added `{}`; nothing of it is accepted", add.name));
     if let Err(fault) = look(engine, &add.name, printer) {
         printer.error(&fault);

@@ -39,7 +39,7 @@ pub(crate) struct WrapRecord {
     pub(crate) secrets: Vec<String>,
     pub(crate) old_digest: String,
     pub(crate) new_digest: String,
-    /// The caller that the client is, if its key was made for it.
+    /// The caller that the client is, if a key was created for it.
     pub(crate) caller: Option<String>,
 }
 
@@ -49,6 +49,7 @@ impl WrapRecord {
     }
 
     fn place(home: &Path, file: &Path) -> PathBuf {
+        // A digest, because the path of a file is no name for a file.
         let name = digest::of_text(&file.display().to_string());
         let name: String = name.chars().take(16).collect();
         home.join(FOLDER).join(format!("{name}.json"))

@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: &UnwrapArguments, printer: &mut Printer) -> anyhow:
     let record = find(&home, arguments.target.as_deref())?;
     let shown = record.file.display();
     let backup = connect::read(&record.backup)?;
+    // A copy that was changed since is not what `unwrap` promises to restore.
     let backup = backup.filter(|text| digest::of_text(text) == record.old_digest);
     let Some(backup) = backup else {
         bail!(
@@ -58,8 +59,10 @@ pub(crate) fn run(arguments: &UnwrapArguments, printer: &mut Printer) -> anyhow:
     if now.as_ref() != Some(&record.old_digest) {
         file::replace(&record.file, backup.as_bytes(), record.mode)?;
     }
+    // After the file: until then the client still needs its key.
     revoke(&home, &record)?;
     record.forget(&home)?;
+    // Last of all, so that a run that ends early can be repeated.
     file::remove(&record.backup)?;
     say(&record, printer);
     Ok(Exit::Done)
@@ -122,7 +125,7 @@ fn find(home: &Path, target: Option<&str>) -> anyhow::Result<WrapRecord> {
     }
 }
 
-/// Takes the key back that was made for the client.
+/// Revokes the key that was created for the client.
 pub(super) fn revoke(home: &Path, record: &WrapRecord) -> anyhow::Result<()> {
     let Some(caller) = &record.caller else {
         return Ok(());

@@ -87,6 +87,7 @@ pub(super) async fn offer(work: &ToolboxWork<'_>, kept: KeptSet) -> Value {
         arguments: json!({"changes": kept.id}),
         purpose: CallPurpose::Call,
         parent_id: Some(work.call_id.clone()),
+        // The step of a script was written for the outer call.
         begins: None,
         cancel: work.request.cancel.child_token(),
         ..work.request.clone()

@@ -128,8 +128,8 @@ pub(super) async fn run_jailed(
     };
     let mut tell_stdout = teller(work, OutputStream::Stdout);
     let mut tell_stderr = teller(work, OutputStream::Stderr);
-    let mut stdout = OutputSink::watched(limits.output_bytes_max, &mut tell_stdout);
-    let mut stderr = OutputSink::watched(limits.output_bytes_max, &mut tell_stderr);
+    let mut stdout = OutputSink::watched(limits.output_bytes_max, &work.masker, &mut tell_stdout);
+    let mut stderr = OutputSink::watched(limits.output_bytes_max, &work.masker, &mut tell_stderr);
     let jailer = work.engine.jailer();
     let ran = jailer.run(command, limits, &mut stdout, &mut stderr).await;
     note.is_over = true;
@@ -155,8 +155,9 @@ fn teller<'a>(work: &'a ToolboxWork<'_>, stream: OutputStream) -> impl FnMut(&[u
     let progress = work.request.progress.clone();
     move |bytes| {
         let Some(progress) = &progress else { return };
-        for line in lines.push(bytes) {
-            let line = work.masker.text(&text::one_line(&line)).into_inner();
+        for line in lines.push(bytes, &work.masker) {
+            // Masked before: a secret on one line may be spelt otherwise.
+            let line = text::one_line(line.get());
             progress.tell(&format!("{}: {line}", stream.word()));
         }
     }

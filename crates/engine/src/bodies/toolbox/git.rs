@@ -51,23 +51,29 @@ const SETTINGS: [&str; 31] = [
     "core.gitProxy=/bin/false",
     "core.hooksPath=/dev/null",
     "core.pager=cat",
+    // Attack: names that mean `.git` on other file systems.
     "core.protectHFS=true",
     "core.protectNTFS=true",
     "core.sshCommand=/bin/false",
     "credential.helper=",
     "fetch.fsckObjects=true",
     "fetch.recurseSubmodules=false",
+    // Nothing works on in the background after the call.
     "gc.auto=0",
     "gpg.program=/bin/false",
     "http.followRedirects=false",
     "http.proxy=",
     "maintenance.auto=false",
+    // Only the way to our own route stays open.
     "protocol.allow=never",
     "protocol.http.allow=always",
     "safe.bareRepository=explicit",
+    // The folder may belong to another user. Nothing in it is run, so git need not refuse
+    // it.
     "safe.directory=*",
     "submodule.recurse=false",
     "tag.gpgSign=false",
+    // Attack: a server sends git to another address for a part of the objects.
     "transfer.bundleURI=false",
     "transfer.fsckObjects=true",
 ];
@@ -157,6 +163,7 @@ impl<'a, 'w> Repository<'a, 'w> {
     ) -> Result<Repository<'a, 'w>, CallRefusal> {
         let staged = work.stage().await?;
         let start = staged.folder.path().to_owned();
+        // Does not follow links: a link in that place counts as there.
         if start.join(directory).symlink_metadata().is_ok() {
             return Err(refuse("`directory` is there already"));
         }
@@ -221,6 +228,7 @@ impl<'a, 'w> Repository<'a, 'w> {
     async fn read_overrides(&mut self) -> Result<(), CallRefusal> {
         let arguments = ["config", "--null", "--name-only", "--list"];
         let listed = self.run(GitCall::reading(&arguments)).await?;
+        // A filter beyond the cut would stay switched on.
         if listed.stdout.is_cut {
             return Err(failed("the settings of the repository are too long"));
         }
@@ -246,6 +254,7 @@ impl<'a, 'w> Repository<'a, 'w> {
                 ("clean", ""),
                 ("smudge", ""),
                 ("process", ""),
+                // A required filter that gives nothing would make git fail.
                 ("required", "false"),
             ] {
                 self.overrides.push(format!("filter.{name}.{key}={value}"));
@@ -307,6 +316,8 @@ impl<'a, 'w> Repository<'a, 'w> {
         if before >= limit::GIT_INVOCATIONS_MAX {
             return Err(failed("the call would start git too often"));
         }
+        // On the command line, where a setting counts before every file of the
+        // repository.
         let mut words = vec![self.git.clone(), "--no-pager".to_owned()];
         let settings = SETTINGS.iter().map(|setting| (*setting).to_owned());
         for setting in settings.chain(self.overrides.iter().cloned()) {
@@ -320,6 +331,7 @@ impl<'a, 'w> Repository<'a, 'w> {
             (None, false) => WorkFolder::ReadOnly(self.folder.path().to_owned()),
         };
         let mut variables = variables(self.work, self.folder.path());
+        // Git would otherwise write a refreshed index while it only looks.
         if !call.writes {
             variables.insert("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned());
         }
@@ -395,6 +407,7 @@ async fn copy_back(
 /// protocol but the one of our own route.
 fn variables(work: &ToolboxWork<'_>, folder: &Path) -> BTreeMap<String, String> {
     let mut variables = environment(work);
+    // Git must not find a repository above the folder of the call.
     let ceiling = folder.parent().unwrap_or(folder).display().to_string();
     for (name, value) in [
         ("GIT_ALLOW_PROTOCOL", "http"),

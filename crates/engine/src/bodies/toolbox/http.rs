@@ -22,6 +22,8 @@ use crate::limit;
 use crate::refusal::CallRefusal;
 use crate::run::RunResult;
 
+mod charset;
+
 /// Seconds of a request that does not say how many.
 const SECONDS_DEFAULT: u64 = 30;
 
@@ -44,6 +46,7 @@ pub(super) async fn request(work: &ToolboxWork<'_>) -> Result<RunResult, CallRef
             address(connection, work.text("url").unwrap_or_default())?
         }
     };
+    // A redirect must not carry the operator's credential to another host.
     let redirect = match work.flag("followRedirects") && connection.is_none() {
         true => "follow",
         false => "manual",
@@ -65,10 +68,11 @@ pub(super) async fn read(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefusa
     };
     let reply = fetch(work, ask, None).await?;
     let kind = text_of(&reply.value, "contentType").to_lowercase();
+    // A page with a wrong type, or none, must not show the text it hides from people.
     let page = match is_page(&kind) || looks_like_page(&reply.bytes) {
         true => page(work, &reply, PageForm::Markdown).await?,
         false if is_text(&kind) => PageText {
-            text: clean(&String::from_utf8_lossy(&reply.bytes)),
+            text: clean(&charset::decode(&reply.bytes, &kind)),
             ..PageText::default()
         },
         false => {
@@ -142,6 +146,8 @@ fn authorize(
     connection: &ConnectionConfig,
     headers: &mut Map<String, Value>,
 ) -> Result<(), CallRefusal> {
+    // A cookie would sign in as someone else, and `host` would choose another site behind
+    // the same address.
     headers.retain(|name, _| {
         !["authorization", "cookie", "host"].contains(&name.to_ascii_lowercase().as_str())
     });
@@ -235,6 +241,8 @@ async fn fetch(
         let pattern = connection
             .pattern()
             .ok_or_else(|| refuse(Reason::ConnectionFailed, "the connection has no host"))?;
+        // Only this host may be private. The list of the settings is for calls without a
+        // credential.
         if connection.private {
             fetch_settings.private_hosts = Arc::from([pattern.clone()]);
         }
@@ -304,7 +312,7 @@ async fn answer(work: &ToolboxWork<'_>, reply: &PowerReply) -> Result<Value, Cal
         "json" => match serde_json::from_slice::<Value>(&reply.bytes) {
             Ok(json) => put("json", json),
             // What calls itself JSON and is none is shown as what it is.
-            Err(_) if asked == "auto" => put("text", shown(&reply.bytes).into()),
+            Err(_) if asked == "auto" => put("text", shown(&reply.bytes, &kind).into()),
             Err(_) => return Err(refuse(Reason::HttpFailed, "the body is not JSON")),
         },
         "page" => {
@@ -319,7 +327,7 @@ async fn answer(work: &ToolboxWork<'_>, reply: &PowerReply) -> Result<Value, Cal
             put("text", "".into());
             put("truncated", (!reply.bytes.is_empty()).into());
         }
-        _ => put("text", shown(&reply.bytes).into()),
+        _ => put("text", shown(&reply.bytes, &kind).into()),
     }
     Ok(value)
 }
@@ -330,7 +338,8 @@ async fn page(
     reply: &PowerReply,
     form: PageForm,
 ) -> Result<PageText, CallRefusal> {
-    let text = String::from_utf8_lossy(&reply.bytes).into_owned();
+    let kind = text_of(&reply.value, "contentType").to_lowercase();
+    let text = charset::decode(&reply.bytes, &kind);
     let base = Url::parse(text_of(&reply.value, "url")).ok();
     let time = Duration::from_secs(limit::COMPUTE_SECONDS_MAX);
     let deadline = std::time::Instant::now() + time;
@@ -386,8 +395,8 @@ fn is_binary(bytes: &[u8]) -> bool {
     bytes.contains(&0)
 }
 
-fn shown(bytes: &[u8]) -> String {
-    clean(&String::from_utf8_lossy(bytes))
+fn shown(bytes: &[u8], kind: &str) -> String {
+    clean(&charset::decode(bytes, kind))
 }
 
 /// Text without characters that draw nothing.

@@ -40,6 +40,8 @@ pub(super) async fn start(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefus
         command: shown.elided(limit::JOB_COMMAND_CHARS_MAX).into_inner(),
         started_at_ms: work.engine.now_ms(),
     };
+    // The row comes first. It takes the place among the caller's jobs, counted over all
+    // processes.
     let store = work.engine.store();
     let admitted = store.jobs().start(&job, toolbox.jobs_per_caller_max);
     if !admitted.map_err(|fault| unavailable(&fault))? {
@@ -97,7 +99,7 @@ pub(super) fn output(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefusal> {
     let folder = work.engine.jobs().folder(&row.job.id);
     let from = work.number("from").unwrap_or(0);
     let bytes_max = work.now.config.toolbox.output_bytes_max;
-    let part = read_log(&folder, stream, from, bytes_max);
+    let part = read_log(&folder, stream, (from, bytes_max), &work.masker);
     Ok(RunResult::done(json!({
         "job": row.job.id, "state": state(&row), "stream": stream.word(), "text": part.text,
         "from": part.from, "next": part.next, "missing": part.missing,
@@ -108,6 +110,7 @@ pub(super) fn output(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefusal> {
 pub(super) async fn cancel(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefusal> {
     let row = find(work)?;
     let ends_here = row.end.is_none() && work.engine.jobs().cancel(&row.job.id).await;
+    // Read again: it may have ended in the meantime.
     let row = find(work)?;
     if row.end.is_none() && !ends_here {
         let message = "the job runs in another process of this home; cancel it there";

@@ -52,6 +52,7 @@ pub(super) async fn query(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefus
     let source = source(work)?;
     let statement = work.text("statement").unwrap_or_default();
     match model::sql::read(statement, source.dialect()) {
+        // What our reader does not understand goes on to a session that can only read.
         SqlReading::One(SqlClass::Query) | SqlReading::Unread => {}
         SqlReading::One(SqlClass::Mutate | SqlClass::Admin) => {
             let message = "the statement does more than read; `sqlExecute` is for that";
@@ -80,6 +81,7 @@ pub(super) async fn execute(work: &ToolboxWork<'_>) -> Result<RunResult, CallRef
     if reading == SqlReading::Several {
         return Err(several());
     }
+    // What our reader does not understand counts as the most.
     let mode = match reading.class() {
         SqlClass::Query | SqlClass::Mutate => SqlMode::Write,
         SqlClass::Admin => SqlMode::Admin,
@@ -274,8 +276,8 @@ async fn ask_file(
     };
     let report_max = u64::try_from(bound::SQLITE_REPORT_BYTES_MAX).unwrap_or(u64::MAX);
     let (mut unseen, mut unsaid) = (|_: &[u8]| (), |_: &[u8]| ());
-    let mut stdout = OutputSink::watched(report_max, &mut unseen);
-    let mut stderr = OutputSink::watched(0, &mut unsaid);
+    let mut stdout = OutputSink::watched(report_max, &work.masker, &mut unseen);
+    let mut stderr = OutputSink::watched(0, &work.masker, &mut unsaid);
     let jailer = work.engine.jailer();
     let limits = &work.now.config.toolbox;
     let ran = jailer.run(command, limits, &mut stdout, &mut stderr).await;
@@ -295,6 +297,7 @@ async fn ask_file(
             Err(refuse(Reason::SqlFailed, message).noted(end.why().unwrap_or_default()))
         }
     };
+    // Files that were made for the statement and stayed empty go with it.
     if let (Err(_), Some(files)) = (&answer, files) {
         files.remove_empty();
     }
@@ -429,6 +432,7 @@ async fn ask_connection(
         resolver: settings.resolver.clone(),
         connector: settings.connector.clone(),
         private_hosts: settings.private_hosts.clone(),
+        checked_roles: settings.checked_roles.clone(),
     };
     let schema = [Value::from(connection.schema.as_str())];
     let table;

@@ -1,9 +1,11 @@
 """An MCP server in Python whose tools try to reach things: through the proxy that its
 environment names, and around it."""
 import json
+import os
 import socket
 import sys
 import threading
+import time
 import urllib.request
 from multiprocessing import shared_memory
 
@@ -22,9 +24,13 @@ def dial(host, port):
         return heard.decode()
 
 
-def later(urls):
-    """Answers first, then gets each of them in turn."""
+def later(urls, after):
+    """Answers first; gets each of them in turn when the file `after` is there."""
     def work():
+        for _ in range(1_000):
+            if os.path.exists(after):
+                break
+            time.sleep(0.02)
         for url in urls:
             try:
                 get(url)
@@ -49,7 +55,7 @@ TEXT = {"type": "string"}
 TOOLS = {
     "get": (get, {"url": TEXT}),
     "dial": (dial, {"host": TEXT, "port": {"type": "integer"}}),
-    "later": (later, {"urls": {"type": "array", "items": TEXT}}),
+    "later": (later, {"urls": {"type": "array", "items": TEXT}, "after": TEXT}),
     "local": (local, {}),
 }
 

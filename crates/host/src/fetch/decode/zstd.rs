@@ -89,6 +89,7 @@ impl ZstdDecoder {
             let Some((size, _)) = after.split_first_chunk::<4>() else {
                 return Ok(Step::NeedsMore);
             };
+            // Counted, not kept: a skippable frame may claim four gigabytes.
             let size = usize::try_from(u32::from_le_bytes(*size)).map_err(|_| corrupt())?;
             self.state = State::Skipping(size);
             return Ok(Step::Took(8));
@@ -123,6 +124,7 @@ impl ZstdDecoder {
         if size > WINDOW_BYTES_MAX {
             // A single segment is its own window: the frame says how long it is,
             // and it is too long for us in any case.
+            // So that it is reported as too large, not as damaged.
             self.sink.is_over |= is_single;
             return Err(corrupt());
         }
@@ -148,6 +150,8 @@ impl ZstdDecoder {
         };
         let header = u32::from_le_bytes([*a, *b, *c, 0]);
         let is_last = header & 1 != 0;
+        // A block of kind 1 repeats one byte: its length is that of the result,
+        // not of what follows.
         let content = match (header >> 1) & 3 {
             1 => 1,
             _ => usize::try_from(header >> 3).map_err(|_| corrupt())?,
@@ -161,6 +165,7 @@ impl ZstdDecoder {
         let Some(block) = rest.get(..count) else {
             return Ok(Step::NeedsMore);
         };
+        // One at a time, and drained at once: the sink stops before the next block swells.
         self.frame
             .decode_blocks(block, BlockDecodingStrategy::UptoBlocks(1))
             .map_err(|_| corrupt())?;

@@ -21,56 +21,71 @@ pub(super) enum Kind {
     HooksFolder,
     /// A command.
     Command,
+    /// A file or a folder that git runs or obeys.
+    Path,
     /// Another file of settings.
     Settings,
 }
 
 /// Names of settings whose values git, or a program it starts, executes.
-const COMMANDS: [&str; 24] = [
-    "alternaterefscommand",
+const COMMANDS: [&str; 19] = [
     "askpass",
     "clean",
-    "cmd",
-    "command",
-    "diffcmd",
     "difffilter",
     "driver",
     "editor",
     "external",
     "fsmonitor",
     "gitproxy",
-    "helper",
-    "packobjectshook",
     "pager",
     "postimage",
     "process",
-    "program",
     "receivepack",
+    "smtpserver",
     "smudge",
-    "sshcommand",
     "textconv",
+    "tunnel",
     "update",
     "uploadpack",
+    "virtualfilesystem",
 ];
+
+/// How the address of a repository begins that a command of its own reaches.
+pub(super) const EXTERNAL: &str = "ext::";
+
+/// How names of settings end that name a command, those of other versions of git and of
+/// programs beside it too: `core.alternateRefsCommand`, `sendemail.toCmd`, `svn.authorsProg`.
+const COMMAND_ENDINGS: [&str; 6] = ["cmd", "command", "helper", "hook", "prog", "program"];
 
 impl Setting {
     pub(super) fn kind(&self) -> Kind {
         match (self.section.as_str(), self.name.as_str()) {
             (_, "hookspath") => Kind::HooksFolder,
             ("include" | "includeif", "path") => Kind::Settings,
-            // A path of its own each.
-            (_, "attributesfile" | "allowedsignersfile" | "sslcert" | "sslkey") => Kind::Command,
-            ("pager" | "alias" | "man" | "browser" | "guitool", _) => Kind::Command,
-            (_, name) if COMMANDS.contains(&name) => Kind::Command,
+            (_, "attributesfile" | "allowedsignersfile" | "sslcert" | "sslkey") => Kind::Path,
+            ("mergetool" | "difftool", "path") => Kind::Path,
+            // Hooks in it come into every new repository.
+            (_, "templatedir") => Kind::Path,
+            ("pager" | "alias" | "man" | "browser" | "guitool" | "instaweb", _) => Kind::Command,
+            ("lfs", "path" | "args") => Kind::Command,
+            // The one kind of address that is a command.
+            (_, "url" | "pushurl") if self.value.starts_with(EXTERNAL) => Kind::Command,
+            (_, name) if names_command(name) => Kind::Command,
             (_, _) => Kind::Ordinary,
         }
     }
+}
+
+fn names_command(name: &str) -> bool {
+    let mut endings = COMMAND_ENDINGS.iter();
+    COMMANDS.contains(&name) || endings.any(|ending| name.ends_with(ending))
 }
 
 /// Every setting of a text. What is not one is passed over, as far as its line.
 pub(super) fn read(text: &str) -> Vec<Setting> {
     let mut section = String::new();
     let mut found = Vec::new();
+    // Git ignores a byte order mark; taken as a name it would hide the first setting.
     let mut rest = text.trim_start_matches('\u{feff}');
     loop {
         rest = rest.trim_start();
@@ -108,6 +123,7 @@ fn section_head(text: &str) -> (String, &str) {
     let mut is_escaped = false;
     for (at, sign) in text.char_indices().skip(1) {
         match sign {
+            // A section that is not closed ends with its line, as in git.
             '\n' => return (String::new(), text.get(at..).unwrap_or_default()),
             _ if is_escaped => is_escaped = false,
             '\\' if in_quotes => is_escaped = true,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use super::RepositoryPrograms;
 use super::setting::{Kind, read};
@@ -36,41 +37,73 @@ impl Drop for Place {
     }
 }
 
+/// Settings, and a path that they name.
+const NAMED: &[(&str, &str)] = &[
+    (
+        "[core]\n\thooksPath = team/hooks\n",
+        "team/hooks/pre-commit",
+    ),
+    ("[core] hooksPath = ./team/hooks/\n", "team/hooks/deep/x"),
+    ("[CORE]\nHOOKSPATH=\"team/hooks\" # ours\n", "team/hooks/a"),
+    ("[core]\n\thooksPath = team/\\\nhooks\n", "team/hooks/a"),
+    ("[core]\n\thooksPath = x/../team/hooks\n", "Team/HOOKS/a"),
+    ("[core]\n\thooksPath = .\n", "pre-commit"),
+    ("[core]\n\tfsmonitor = tools/watch\n", "tools/watch"),
+    (
+        "[core]\n\tsshCommand = ssh -F tools/ssh.conf\n",
+        "tools/ssh.conf",
+    ),
+    (
+        "[filter \"a]b\"]\n\tclean = python3 clean.py %f\n",
+        "clean.py",
+    ),
+    (
+        "[diff \"x\"]\n\ttextconv = \"sh -c 'tools/show \\\"$1\\\"' -\"\n",
+        "tools/show",
+    ),
+    (
+        "[merge \"x\"]\n\tdriver = ./bin/merge %O %A %B\n",
+        "bin/merge",
+    ),
+    ("[gpg \"ssh\"]\n\tprogram = bin/sign\n", "bin/sign"),
+    ("[credential]\n\thelper = !bin/login\n", "bin/login"),
+    ("[pager]\n\tlog = bin/page\n", "bin/page"),
+    ("[include]\n\tpath = ../team.gitconfig\n", "team.gitconfig"),
+    ("[core]\n\talternateRefsCommand = bin/refs\n", "bin/refs"),
+    ("[core]\n\tattributesFile = attributes\n", "attributes"),
+    ("[core]\n\tvirtualFilesystem = bin/virtual\n", "bin/virtual"),
+    ("[diff \"x\"]\n\tcommand = bin/diff\n", "bin/diff"),
+    (
+        "[gpg \"ssh\"]\n\tdefaultKeyCommand = bin/key -L\n",
+        "bin/key",
+    ),
+    ("[hook \"x\"]\n\tcommand = bin/hook\n", "bin/hook"),
+    ("[imap]\n\ttunnel = \"bin/tunnel -q\"\n", "bin/tunnel"),
+    (
+        "[init]\n\ttemplateDir = template\n",
+        "template/hooks/pre-push",
+    ),
+    ("[instaweb]\n\thttpd = bin/httpd -f\n", "bin/httpd"),
+    ("[lfs \"customtransfer.x\"]\n\tpath = bin/lfs\n", "bin/lfs"),
+    ("[lfs \"customtransfer.x\"]\n\targs = -c lfs.py\n", "lfs.py"),
+    ("[mergetool \"x\"]\n\tpath = bin/merge\n", "bin/merge"),
+    ("[difftool \"x\"]\n\tpath = difference\n", "difference"),
+    ("[sendemail]\n\ttoCmd = bin/to\n", "bin/to"),
+    ("[sendemail]\n\tsendmailCmd = bin/send\n", "bin/send"),
+    ("[sendemail \"x\"]\n\tsmtpServer = ./bin/smtp\n", "bin/smtp"),
+    ("[svn]\n\tauthorsProg = bin/authors\n", "bin/authors"),
+    ("[tar \"x\"]\n\tcommand = bin/tar\n", "bin/tar"),
+    ("[trailer \"x\"]\n\tcmd = bin/trailer\n", "bin/trailer"),
+    ("[remote \"x\"]\n\turl = ext::bin/reach %S x\n", "bin/reach"),
+    (
+        "[url \"ext::bin/reach x\"]\n\tinsteadOf = y\n[remote \"x\"]\n\tpushurl = ext::sh bin/p\n",
+        "bin/p",
+    ),
+];
+
 #[test]
 fn what_settings_name_is_found_however_it_is_written() {
-    let named = [
-        (
-            "[core]\n\thooksPath = team/hooks\n",
-            "team/hooks/pre-commit",
-        ),
-        ("[core] hooksPath = ./team/hooks/\n", "team/hooks/deep/x"),
-        ("[CORE]\nHOOKSPATH=\"team/hooks\" # ours\n", "team/hooks/a"),
-        ("[core]\n\thooksPath = team/\\\nhooks\n", "team/hooks/a"),
-        ("[core]\n\thooksPath = x/../team/hooks\n", "Team/HOOKS/a"),
-        ("[core]\n\thooksPath = .\n", "pre-commit"),
-        ("[core]\n\tfsmonitor = tools/watch\n", "tools/watch"),
-        (
-            "[core]\n\tsshCommand = ssh -F tools/ssh.conf\n",
-            "tools/ssh.conf",
-        ),
-        (
-            "[filter \"a]b\"]\n\tclean = python3 clean.py %f\n",
-            "clean.py",
-        ),
-        (
-            "[diff \"x\"]\n\ttextconv = \"sh -c 'tools/show \\\"$1\\\"' -\"\n",
-            "tools/show",
-        ),
-        (
-            "[merge \"x\"]\n\tdriver = ./bin/merge %O %A %B\n",
-            "bin/merge",
-        ),
-        ("[gpg \"ssh\"]\n\tprogram = bin/sign\n", "bin/sign"),
-        ("[credential]\n\thelper = !bin/login\n", "bin/login"),
-        ("[pager]\n\tlog = bin/page\n", "bin/page"),
-        ("[include]\n\tpath = ../team.gitconfig\n", "team.gitconfig"),
-    ];
-    for (config, path) in named {
+    for (config, path) in NAMED {
         let place = Place::new("named");
         place.write(".git/config", config);
         assert!(place.what(path).is_some(), "{config} {path}");
@@ -94,6 +127,37 @@ fn included_settings_count_like_the_first() {
     assert_eq!(place.what("h/pre-push"), Some("hooks of a repository"));
     assert_eq!(place.what("conf/team"), Some("settings of git"));
     assert_eq!(place.what("conf/other"), None);
+}
+
+/// Attack: a nested repository whose hooks lie outside of it, beside the person's own files.
+#[test]
+fn what_a_nested_repository_names_outside_of_itself_is_found() {
+    let place = Place::new("nested");
+    place.write(".git/config", "");
+    place.write(
+        "vendor/lib/.git/config",
+        "[core]\n\thooksPath = ../../tools/hooks\n[filter \"x\"]\n\tclean = ../clean.sh\n",
+    );
+    place.write("deep/er/.git", "gitdir: ../../data\n");
+    place.write("data/config", "[core]\n\tfsmonitor = ../../watch\n");
+    let outside = ["tools/hooks/pre-commit", "vendor/clean.sh", "watch"];
+    let mut programs = RepositoryPrograms::of_tree(&place.0, None);
+    for path in outside {
+        assert!(programs.find(&place.0.join(path)).is_some(), "{path}");
+        // The control: what lies above tells nothing of it.
+        assert_eq!(place.what(path), None, "{path}");
+    }
+    for path in ["tools/other", "vendor/lib/src", "src/main.rs", "clean.sh"] {
+        assert_eq!(programs.find(&place.0.join(path)), None, "{path}");
+    }
+}
+
+/// A search that does not end in time must not pass for one that found nothing.
+#[test]
+fn a_search_without_time_protects_everything() {
+    let place = Place::new("late");
+    let mut programs = RepositoryPrograms::of_tree(&place.0, Some(Instant::now()));
+    assert!(programs.find(&place.0.join("src/main.rs")).is_some());
 }
 
 /// Attack: a link that the settings go through.

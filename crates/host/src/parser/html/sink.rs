@@ -112,6 +112,7 @@ impl Arena {
         };
         match self.nodes.get_mut(before).map(|node| &mut node.kind) {
             Some(NodeKind::Text(own)) => {
+                // Otherwise a text of a million entities would be a million nodes.
                 own.push_tendril(text);
                 true
             }
@@ -267,6 +268,8 @@ impl TreeSink for Sink {
     ) {
         let has_parent = self.arena.borrow().place(element.index).is_some();
         match has_parent {
+            // As the standard has it: what does not belong into a table
+            // goes in front of it.
             true => self.append_before_sibling(element, child),
             false => self.append(prev_element, child),
         }
@@ -294,6 +297,7 @@ impl TreeSink for Sink {
 
     fn append_before_sibling(&self, sibling: &Rc<Ticket>, new_node: NodeOrText<Rc<Ticket>>) {
         if let NodeOrText::AppendNode(ticket) = &new_node {
+            // First, because it may be an earlier sibling, and then the place moves.
             self.arena.borrow_mut().detach(ticket.index);
         }
         let place = self.arena.borrow().place(sibling.index);
@@ -334,6 +338,7 @@ impl TreeSink for Sink {
             }
         }
         if let Some(parent) = arena.nodes.get_mut(new_parent.index) {
+            // Appended as they are. Their depths stay, so `flatten` counts for itself.
             parent.children.extend(children);
         }
     }

@@ -122,6 +122,8 @@ fn sexagesimal(digits: &str) -> Option<u128> {
 fn signed(is_negative: bool, value: u128) -> YamlNode {
     let number = match (is_negative, u64::try_from(value)) {
         (false, Ok(value)) => Some(Number::from(value)),
+        // `i64::MIN` has no positive counterpart, so the sign is applied
+        // before the conversion.
         (true, Ok(value)) => i64::try_from(-i128::from(value)).ok().map(Number::from),
         (_, Err(_)) => None,
     };

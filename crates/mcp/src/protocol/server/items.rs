@@ -2,6 +2,7 @@
 //! called through the engine like a tool; here they get the shape of their own methods.
 
 use engine::callable::CallableTool;
+use engine::registry::Snapshot;
 use engine::servers::item::{own_uri, prompt_target, shown_uri};
 use model::reason::Reason;
 use model::record::outcome::Outcome;
@@ -42,13 +43,7 @@ struct Page<T> {
 impl McpServer {
     /// The items that the owner switched on for any server.
     pub(super) fn switches(&self) -> ItemSwitches {
-        let now = self.inner().engine.registry().current();
-        let mut switches = ItemSwitches::default();
-        for view in now.servers().servers().values() {
-            switches.prompts |= view.config.prompts;
-            switches.resources |= view.config.resources;
-        }
-        switches
+        switches(&self.inner().engine.registry().current())
     }
 
     /// One page of the items that `show` knows.
@@ -59,31 +54,17 @@ impl McpServer {
         show: impl Fn(&CallableTool) -> Option<T>,
     ) -> Result<Page<T>, ErrorData> {
         let caller = self.caller(&context.extensions)?;
+        // A list waits in memory until it is read, as an answer does.
         if !self.inner().unsent.has_room(&caller.name) {
             let message = "you have not read earlier answers; read them, then ask again";
             return Err(ErrorData::new(ErrorCode(-32000), message, None));
         }
-        let foreign = || {
-            ErrorData::invalid_params(
-                "the cursor is not valid; use `nextCursor` of the page before",
-                None,
-            )
-        };
-        let start = match cursor.map(|cursor| cursor.strip_prefix(CURSOR)) {
-            None => 0,
-            Some(after) => after
-                .and_then(|after| after.parse::<usize>().ok())
-                .ok_or_else(foreign)?,
-        };
         let offered = self.inner().engine.server_items(&caller);
-        let shown: Vec<_> = offered.iter().filter_map(show).collect();
-        let end = start.saturating_add(limit::TOOLS_PAGE_MAX);
-        let next = (end < shown.len()).then(|| format!("{CURSOR}{end}"));
-        let items = shown.into_iter().skip(start).take(limit::TOOLS_PAGE_MAX);
-        Ok(Page {
-            items: items.collect(),
-            next,
-        })
+        let shown = offered.iter().filter_map(|item| {
+            let name = item.usable.document.name.clone();
+            Some((name, show(item)?))
+        });
+        page(shown, cursor)
     }
 
     pub(super) fn prompts(
@@ -229,6 +210,42 @@ impl McpServer {
     }
 }
 
+/// One page of items in the order of their names.
+fn page<T>(
+    items: impl Iterator<Item = (String, T)>,
+    cursor: Option<&str>,
+) -> Result<Page<T>, ErrorData> {
+    let after = match cursor.map(|cursor| cursor.strip_prefix(CURSOR)) {
+        None => "",
+        Some(Some(after)) if (1..=limit::CURSOR_CHARS_MAX).contains(&after.len()) => after,
+        Some(_) => {
+            return Err(ErrorData::invalid_params(
+                "the cursor is not valid; use `nextCursor` of the page before",
+                None,
+            ));
+        }
+    };
+    // By name, not by number: an item that comes or goes meanwhile moves no page.
+    let mut rest = items.skip_while(|(name, _)| name.as_str() <= after);
+    let shown = rest.by_ref().take(limit::TOOLS_PAGE_MAX);
+    let (names, items): (Vec<_>, Vec<_>) = shown.unzip();
+    let last = names.last().filter(|_| rest.next().is_some());
+    Ok(Page {
+        next: last.map(|name| format!("{CURSOR}{name}")),
+        items,
+    })
+}
+
+/// The items that the owner switched on for any server of a snapshot.
+pub(super) fn switches(now: &Snapshot) -> ItemSwitches {
+    let mut switches = ItemSwitches::default();
+    for view in now.servers().servers().values() {
+        switches.prompts |= view.config.prompts;
+        switches.resources |= view.config.resources;
+    }
+    switches
+}
+
 /// The result of a prompt or a resource, or why there is none.
 fn read<T: DeserializeOwned>(
     outcome: Outcome,
@@ -270,6 +287,45 @@ fn show_uris(value: &mut Value, server: &str) {
     for content in contents.into_iter().flatten() {
         if let Some(Value::String(uri)) = content.get_mut("uri") {
             *uri = shown_uri(server, uri);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Items by their numbers, as a server of one name has them.
+    fn items(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = (String, usize)> {
+        numbers.map(|number| (format!("a__prompt.{number:04}"), number))
+    }
+
+    /// Items that come or go between two pages neither hide an item nor show it twice.
+    #[test]
+    fn a_page_goes_on_where_the_one_before_ended() {
+        let most = limit::TOOLS_PAGE_MAX;
+        let all = 2 * most + 1;
+        let first = page(items(1..all), None).unwrap();
+        assert_eq!(first.items, Vec::from_iter(1..=most));
+        for (what, now) in [
+            ("as it was", Vec::from_iter(1..all)),
+            ("one before went", Vec::from_iter(2..all)),
+            ("the last one went", {
+                Vec::from_iter((1..all).filter(|number| *number != most))
+            }),
+            ("one before came", Vec::from_iter(0..all)),
+        ] {
+            let second = page(items(now.into_iter()), first.next.as_deref()).unwrap();
+            assert_eq!(second.items, Vec::from_iter(most + 1..all), "{what}");
+            assert_eq!(second.next, None, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_that_no_page_gave_is_refused() {
+        let overlong = format!("{CURSOR}{}", "x".repeat(limit::CURSOR_CHARS_MAX + 1));
+        for cursor in ["", "x", "tool-after:a", CURSOR, overlong.as_str()] {
+            assert!(page(items(1..3), Some(cursor)).is_err(), "{cursor}");
         }
     }
 }

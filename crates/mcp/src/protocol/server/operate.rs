@@ -107,6 +107,7 @@ impl McpServer {
             tool: name,
             arguments: &operation.arguments,
         };
+        // Before a slot is taken: a call that waited still has its own.
         if let Some(parked) = resume(inner, &operation, &binding) {
             let ResumedCall { parked, answer } = parked;
             return match answer {
@@ -128,7 +129,10 @@ impl McpServer {
         call.session = self.session(&context.extensions, era);
         call.trace = trace(context);
         let may_elicit = now.may_elicit(name);
+        // The call may wait for a person, and must not keep the snapshot alive.
         drop(now);
+        // Before the state is opened: a call there is no room for must not use up an
+        // answer.
         call.refused = refuse_busy(inner, &slot, &caller);
         if let (None, Some(state)) = (&call.refused, &operation.state) {
             let responses = operation.responses.as_ref();

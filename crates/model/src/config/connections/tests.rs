@@ -34,6 +34,15 @@ fn callers_and_groups_may_use_it_and_no_others() {
     assert!(!connection.serves(&Caller::named("owner"), &[]));
 }
 
+/// Names of an OAuth issuer keep their case: another spelling may be another person.
+#[test]
+fn subjects_of_an_issuer_are_not_folded() {
+    let connection = parse(&format!("{REPORTS}callers = [\"oauth:kim\"]\n"));
+    let connection = connection.expect("a connection");
+    assert!(connection.serves(&Caller::named("oauth:kim"), &[]));
+    assert!(!connection.serves(&Caller::named("oauth:KIM"), &[]));
+}
+
 #[test]
 fn every_error_has_a_sentence() {
     let says = |section: &str, words: &str| {

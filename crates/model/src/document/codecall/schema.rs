@@ -102,6 +102,8 @@ fn check(root: &Node) -> Result<(), String> {
         ));
     }
     let most = limits::OUTPUT_SCHEMA_DEPTH_MAX;
+    // Before everything else that walks the schema: those checks recurse as deep as it
+    // is.
     if depth(root, most) > most {
         return Err(format!("`outputSchema` is nested more than {most} deep"));
     }
@@ -132,6 +134,7 @@ fn schema(node: &Node, root: &Node, place: &str) -> Result<(), String> {
         let mut known = KEYWORDS.iter();
         match known.find(|(word, _)| *word == key) {
             Some((_, holds)) => keyword(*holds, value, root, &place)?,
+            // Extensions of vendors.
             None if key.starts_with("x-") => {}
             None => {
                 let words = KEYWORDS.map(|(word, _)| word);

@@ -127,6 +127,7 @@ impl Parser<'_> {
                     return Err(self.fault("there is a comma before `}`", Some("remove the comma")));
                 }
             } else if self.take(b'}') {
+                // The trees of a whole folder stay in memory.
                 members.shrink_to_fit();
                 return Ok(JsonKind::Object(members));
             } else {
@@ -178,6 +179,7 @@ impl Parser<'_> {
             if self.take(b',') {
                 self.skip_space();
                 if self.peek() == Some(b']') {
+                    // Back to the comma, which is what is wrong.
                     self.offset = comma;
                     return Err(self.fault("there is a comma before `]`", Some("remove the comma")));
                 }
@@ -216,6 +218,7 @@ impl Parser<'_> {
                 .bytes()
                 .position(|b| b == b'"' || b == b'\\' || b < 0x20);
             let Some(plain) = plain else {
+                // The opening quote is the place to look at, not the end of the text.
                 self.offset = opened;
                 return Err(self.fault("this string is never closed", Some("add the closing `\"`")));
             };
@@ -280,6 +283,7 @@ impl Parser<'_> {
                     second @ 0xdc00..=0xdfff => {
                         0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)
                     }
+                    // No pair. The check below refuses the half.
                     _ => first,
                 }
             }
@@ -421,6 +425,7 @@ impl Parser<'_> {
 
     /// A key that was read before.
     fn key_at(&self, offset: usize) -> String {
+        // Read again, for faults only: a path of copies would cost every document.
         let mut again = Parser {
             text: self.text,
             offset,
@@ -433,6 +438,8 @@ impl Parser<'_> {
 
 /// Whether a key is new. `many` is used once there are many members.
 fn is_new(key: &str, before: &[Member], many: &mut HashSet<String>) -> bool {
+    // Few keys are compared one by one. Attack: with many, that would take quadratic
+    // time.
     if before.len() < MEMBERS_FEW {
         return before.iter().all(|member| member.key != key);
     }

@@ -54,6 +54,7 @@ pub fn words(line: &str) -> Result<Vec<String>, CommandFault> {
             },
             None => match character {
                 '\'' | '"' => {
+                    // An empty pair of quotes is a word, too.
                     word.get_or_insert_default();
                     quote = Some((character, place));
                 }
@@ -71,6 +72,7 @@ pub fn words(line: &str) -> Result<Vec<String>, CommandFault> {
     words.extend(word);
     match words.first() {
         None => Err(CommandFault::Empty),
+        // `''` is a word, and no command.
         Some(first) if first.is_empty() => Err(CommandFault::Empty),
         // `A=b command`: the shell runs `command`.
         Some(first) if first.contains('=') => Err(CommandFault::Assignment),
@@ -79,18 +81,38 @@ pub fn words(line: &str) -> Result<Vec<String>, CommandFault> {
 }
 
 /// Commands of git that start a program their arguments name.
-const GIT_STARTERS: [&str; 11] = [
+const GIT_STARTERS: [&str; 31] = [
+    "archimport",
     "archive",
     "bisect",
+    "citool",
     "clone",
     "config",
+    "credential",
+    "cvsexportcommit",
+    "cvsimport",
+    "cvsserver",
+    "daemon",
     "difftool",
     "fetch",
+    "fetch-pack",
     "filter-branch",
+    "for-each-repo",
+    "gui",
+    "hook",
+    "imap-send",
+    "instaweb",
+    "merge-index",
     "mergetool",
+    "p4",
     "pull",
+    "quiltimport",
     "rebase",
+    "send-email",
+    "send-pack",
+    "shell",
     "submodule",
+    "svn",
 ];
 
 /// The word by which a command that is often listed would start another one. A list of
@@ -102,26 +124,49 @@ pub fn starter(words: &[String]) -> Option<&str> {
     match first.as_str() {
         // Options before the command set whatever git runs.
         "git" => {
+            // The one option that is common and harmless.
             let next = rest.find(|word| *word != "--no-pager")?;
             let is_plain = matches!(next, "--version" | "--help");
-            let is_option = next.starts_with('-') && !is_plain;
-            if is_option || GIT_STARTERS.contains(&next) {
+            if !is_plain && (next.starts_with('-') || is_git_starter(next)) {
                 return Some(next);
             }
             rest.find(|word| match next {
-                "grep" => word.starts_with("-O") || word.starts_with("--open"),
+                "grep" => has_letter(word, 'O') || may_mean(word, "--open-files-in-pager"),
                 "push" | "ls-remote" => {
-                    word.starts_with("--exec")
-                        || word.starts_with("--receive")
-                        || word.starts_with("--upload")
+                    let mut options = ["--exec", "--receive-pack", "--upload-pack"].iter();
+                    options.any(|option| may_mean(word, option))
                 }
-                _ => word.starts_with("--ext-diff") || word.starts_with("--textconv"),
+                // An option of its own, though textconv begins like it.
+                _ if *word == "--text" => false,
+                _ => may_mean(word, "--ext-diff") || may_mean(word, "--textconv"),
             })
         }
-        // Any beginning of a long option will do.
-        "sort" => rest.find(|word| word.starts_with("--co")),
+        "sort" => rest.find(|word| may_mean(word, "--compress-program")),
         _ => None,
     }
+}
+
+/// Whether a command of git starts what its arguments name. `remote-ext` and the like are
+/// what git itself runs to reach a repository, `difftool--helper` and the like are parts of
+/// other commands.
+fn is_git_starter(command: &str) -> bool {
+    GIT_STARTERS.contains(&command) || command.starts_with("remote-") || command.contains("--")
+}
+
+/// Whether a word may have this option of one letter, alone or among others: `-nOless`. The
+/// letter may as well be in the value of another one; that is not told apart, so that no list
+/// of options with values has to be complete.
+fn has_letter(word: &str, letter: char) -> bool {
+    let letters = word.strip_prefix('-');
+    letters.is_some_and(|letters| !letters.starts_with('-') && letters.contains(letter))
+}
+
+/// Whether a word may mean a long option: programs take any beginning of one. They refuse a
+/// beginning that fits several, and which those are depends on their version.
+fn may_mean(word: &str, option: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    let is_long = name.len() > "--".len() && name.starts_with("--");
+    is_long && (option.starts_with(name) || name.starts_with(option))
 }
 
 /// A character that a reader of the line does not see as it is.
@@ -165,9 +210,41 @@ mod tests {
             ("git grep -Osh x", Some("-Osh")),
             ("git log --ext-diff", Some("--ext-diff")),
             ("sort --compress-prog=sh x", Some("--compress-prog=sh")),
+            ("sort -nS1 --co sh x", Some("--co")),
+            // Letters after one dash are so many options.
+            ("git grep -nOsh x", Some("-nOsh")),
+            ("git grep -On x", Some("-On")),
+            ("git grep -inO x", Some("-inO")),
+            ("git grep x -lOsh", Some("-lOsh")),
+            ("git -calias.x='!sh' x", Some("-calias.x=!sh")),
+            // Git takes any beginning of a long option that fits one alone.
+            ("git grep --op=sh x", Some("--op=sh")),
+            (
+                "git grep --open-files-in-pag=sh x",
+                Some("--open-files-in-pag=sh"),
+            ),
+            ("git ls-remote --upload-p=sh x", Some("--upload-p=sh")),
+            ("git ls-remote --up sh x", Some("--up")),
+            ("git ls-remote --exe=sh x", Some("--exe=sh")),
+            ("git push --e=sh x", Some("--e=sh")),
+            ("git push --rece=sh x", Some("--rece=sh")),
+            ("git log --ext", Some("--ext")),
+            ("git show --textc", Some("--textc")),
+            // The commands below those people type take programs as well.
+            ("git fetch-pack --exec=sh x", Some("fetch-pack")),
+            ("git merge-index sh -a", Some("merge-index")),
+            ("git remote-ext x 'sh -c y'", Some("remote-ext")),
+            ("git send-email --to-cmd=sh x", Some("send-email")),
+            ("git submodule--helper foreach x", Some("submodule--helper")),
+            ("sort --check x", None),
+            ("git diff --text", None),
+            ("git grep -n -e x", None),
+            ("git push --repo=x", None),
+            ("git log -Ofile", None),
             ("git", None),
             ("git --version", None),
             ("git --no-pager log -c", None),
+            ("git remote -v", None),
             ("git diff HEAD -- config", None),
             ("sort -r x", None),
             ("ls --color", None),

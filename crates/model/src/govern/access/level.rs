@@ -325,10 +325,12 @@ impl Constraints {
                 narrowed.hosts.retain(|host| !host.is_any());
             }
             (NetworkScope::AllowlistOnly, NetworkMode::Strict | NetworkMode::Open) => {
+                // A list without hosts: the document names none, so nothing is left.
                 narrowed.network = NetworkMode::Allowlist;
                 narrowed.hosts.clear();
             }
         }
+        // Both, also where only one was asked for: the folder is out of reach.
         if !self.reaches(policy.fs_base_path.as_deref()) {
             narrowed.file_read = false;
             narrowed.file_write = false;
@@ -361,6 +363,7 @@ impl Constraints {
             network: self.network.min(other.network),
             git: self.git.min(other.git),
             terminal: self.terminal.min(other.terminal),
+            // Fewer commands and more questions are the tighter ones.
             commands: &self.commands & &other.commands,
             requires_approval: &self.requires_approval | &other.requires_approval,
         }
@@ -402,6 +405,7 @@ impl Constraints {
                 TerminalScope::Full => {}
             }
         }
+        // Questions last: every denial above is stronger.
         let asked = input
             .actions
             .iter()
@@ -417,6 +421,7 @@ impl Constraints {
 
     /// One command of the list, with nothing in it that starts another.
     fn refused_command(&self, arguments: &Map<String, Value>) -> Option<String> {
+        // Invariant 8: a command that cannot be read cannot be on the list.
         let Some(command) = arguments.get("command").and_then(Value::as_str) else {
             return Some("the caller's level needs a `command` that can be checked".to_owned());
         };

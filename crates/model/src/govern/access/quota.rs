@@ -242,7 +242,7 @@ impl LimitUsage {
         let now_ms = self.now_ms.max(at_ms);
         let second = now_ms / 1_000;
         let recent = self.seconds.iter();
-        let recent = recent.filter(|(at, _)| at.saturating_add(SECONDS) > second);
+        let recent = recent.filter(|(at, _)| at.saturating_add(SECONDS) >= second);
         UsedLimit {
             in_minute: recent.map(|(_, calls)| calls).sum(),
             running: self.running.values().sum(),
@@ -402,6 +402,7 @@ impl DenialCount {
     #[must_use]
     pub fn of(outcome: &Outcome) -> DenialCount {
         match outcome.status {
+            // A tool that fails was let through. Only a refusal can be a denial.
             Status::Done | Status::Failed | Status::Crashed => DenialCount::Allowed,
             Status::Cancelled => DenialCount::Neither,
             Status::Refused => match outcome.error.as_ref().map(|error| error.reason) {

@@ -95,6 +95,7 @@ pub fn up_to(channel: Channel, caller: &Caller, settings: &ApprovalsConfig) -> O
         return settings.automation;
     }
     if !channel.is_own_client() {
+        // A person typed it, or a credential that only people have.
         return Some(Level::L5);
     }
     if settings.separate {

@@ -63,10 +63,13 @@ fn fill(field: &str, document: &Document, arguments: &Value) -> Option<String> {
     if field == "args" {
         return Some(arguments.to_string());
     }
+    // Nothing but arguments can be filled in. Variables are secrets.
     let path = field.strip_prefix("args.")?;
     if path.contains('{') {
         return None;
     }
+    // A path that leads nowhere is shown as `nothing`, so that the person sees what is
+    // missing.
     let mut value = Some(arguments);
     for step in path.split('.') {
         value = value.and_then(|value| match value {
@@ -106,6 +109,7 @@ pub fn read_arguments(line: &str) -> Option<Value> {
                     None => (number, 1),
                 };
                 let character = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+                // Attack: a line with a huge count would fill the memory.
                 if times > line.len().max(limits::ARGUMENTS_BYTES_MAX) {
                     return None;
                 }
@@ -143,6 +147,8 @@ pub fn shown(text: &str) -> String {
     let mut word = String::new();
     for character in text::one_line(text).chars() {
         if character.is_alphanumeric() {
+            // The word is kept until its end: whether a letter deceives depends on its
+            // neighbours.
             word.push(character);
             continue;
         }

@@ -223,8 +223,8 @@ fn open_questions_and_valid_approvals_expire() {
 }
 
 fn a_policy() -> EffectivePolicy {
-    let ground = Baseline::closed();
-    policy::resolve(&ground, &document("").sandbox_overrides).expect("a policy")
+    let baseline = Baseline::closed();
+    policy::resolve(&baseline, &document("").sandbox_overrides).expect("a policy")
 }
 
 /// A policy for each part of it, with that part changed.

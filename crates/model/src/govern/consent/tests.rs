@@ -11,9 +11,9 @@ fn needed(overrides: &str, variables: &str) -> Vec<String> {
     );
     let document = parse(&text).items.pop().and_then(|item| item.document);
     let document = document.expect("a document");
-    let ground = Baseline::closed();
-    let policy = resolve(&ground, &document.sandbox_overrides).expect("a policy");
-    let risk = risk::of(&document, &ground, &policy);
+    let baseline = Baseline::closed();
+    let policy = resolve(&baseline, &document.sandbox_overrides).expect("a policy");
+    let risk = risk::of(&document, &baseline, &policy);
     let needs = needs(&document, &policy, &risk);
     needs.iter().map(Need::word).collect()
 }

@@ -162,6 +162,7 @@ impl Condition {
             risk: Level::L0,
             at_ms: 0,
         };
+        // Without roots the scope above is never looked at.
         let free = !self.expression()?.mentions_world();
         free.then(|| self.holds(&scope).ok()).flatten()
     }
@@ -175,6 +176,7 @@ impl Condition {
     /// Whether it looks at arguments, by name or all together. A predicate may.
     #[must_use]
     pub fn looks_at_arguments(&self) -> bool {
+        // Its text does not say what a predicate looks at.
         self.expression()
             .is_none_or(|root| root.any(&|part| matches!(part, Expr::Root(Root::Args))))
     }

@@ -186,16 +186,20 @@ fn missing(what: &str, name: &str, known: &[&str]) -> String {
 }
 
 /// Reads a set of rules. `tools` are those there are; without any, what depends on
-/// them is not looked at.
+/// them is not looked at. `takes` says whether a tool can take an argument of a name.
 #[must_use]
-pub fn lint(rules: &Rules, tools: &[&Document]) -> Vec<LintFinding> {
+pub fn lint(
+    rules: &Rules,
+    tools: &[&Document],
+    takes: impl Fn(&Document, &str) -> bool,
+) -> Vec<LintFinding> {
     let mut findings = Vec::new();
     for rule in &rules.list {
         if let Some(message) = never(rule, tools) {
             findings.push(finding(rule, LintKind::NeverMatches, message));
             continue;
         }
-        if let Some(message) = undecidable(rule, tools) {
+        if let Some(message) = undecidable(rule, tools, &takes) {
             findings.push(finding(rule, LintKind::Undecidable, message));
         }
         if rule.when.as_ref().is_some_and(Condition::counts_arguments) {
@@ -250,13 +254,14 @@ fn is_named(rule: &Rule, tool: &Document) -> bool {
         && (rule.categories.is_empty() || rule.categories.contains(&category))
 }
 
-fn undecidable(rule: &Rule, tools: &[&Document]) -> Option<String> {
+fn undecidable(
+    rule: &Rule,
+    tools: &[&Document],
+    takes: impl Fn(&Document, &str) -> bool,
+) -> Option<String> {
     let when = rule.when.as_ref()?;
     let named: Vec<_> = tools.iter().filter(|tool| is_named(rule, tool)).collect();
-    let takes = |name: &str| {
-        let mut tools = named.iter();
-        tools.any(|tool| tool.params.iter().any(|param| param.name == name))
-    };
+    let takes = |name: &str| named.iter().any(|tool| takes(tool, name));
     if named.is_empty() {
         return None;
     }

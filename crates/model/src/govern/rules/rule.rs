@@ -130,6 +130,7 @@ impl Rule {
                 || self.categories.iter().any(|name| name == facts.category))
             && self.is_about(facts)
             && self.does(facts);
+        // Only for rules that fit so far: comparing hosts costs the most.
         let share = match fits && !self.hosts.is_empty() {
             true => facts.policy.share_of(&self.hosts),
             false => Share::All,
@@ -137,6 +138,8 @@ impl Rule {
         if !fits || share == Share::None {
             return Match::No;
         }
+        // Last, so that a condition that cannot be evaluated denies only calls that the
+        // rule is about.
         match self.when.as_ref().map(|when| when.holds(&facts.scope)) {
             None | Some(Ok(true)) => match (self.effect, share) {
                 (Effect::Deny, Share::Some) => Match::ItsHosts,

@@ -126,7 +126,8 @@ mod lints {
         let config = Config::parse(file).expect("a config");
         let tools = tools();
         let tools: Vec<_> = tools.iter().collect();
-        let found = lint(&config.rules, &tools);
+        let takes = |tool: &Document, name: &str| tool.params.iter().any(|it| it.name == name);
+        let found = lint(&config.rules, &tools, takes);
         let seen: Vec<_> = found
             .iter()
             .map(|one| (one.rule.as_str(), one.kind))

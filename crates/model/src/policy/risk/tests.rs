@@ -7,9 +7,9 @@ use super::*;
 use crate::policy::resolve;
 
 fn badge(overrides: &Overrides) -> Level {
-    let ground = Baseline::closed();
-    match resolve(&ground, overrides) {
-        Ok(policy) => rate(&ground, overrides, &policy).level,
+    let baseline = Baseline::closed();
+    match resolve(&baseline, overrides) {
+        Ok(policy) => rate(&baseline, overrides, &policy).level,
         // Such a document never runs; give it a level so that cases can say so.
         Err(_) => Level::L5,
     }
@@ -149,9 +149,9 @@ fn every_reason_is_told_worst_first() {
         fs_base_path: Some("notes".to_owned()),
         ..Overrides::default()
     };
-    let ground = Baseline::closed();
-    let policy = resolve(&ground, &overrides).expect("no conflict");
-    let risk = rate(&ground, &overrides, &policy);
+    let baseline = Baseline::closed();
+    let policy = resolve(&baseline, &overrides).expect("no conflict");
+    let risk = rate(&baseline, &overrides, &policy);
     let words: Vec<_> = risk
         .signals
         .iter()
@@ -168,13 +168,13 @@ fn every_reason_is_told_worst_first() {
 
 #[test]
 fn a_widened_baseline_shows_on_the_badge() {
-    let ground = Baseline {
+    let baseline = Baseline {
         network: NetworkMode::Strict,
         ..Baseline::closed()
     };
     let overrides = Overrides::default();
-    let policy = resolve(&ground, &overrides).expect("no conflict");
-    assert_eq!(rate(&ground, &overrides, &policy).level, Level::L3);
+    let policy = resolve(&baseline, &overrides).expect("no conflict");
+    assert_eq!(rate(&baseline, &overrides, &policy).level, Level::L3);
 }
 
 const DENIED: [&str; 12] = [
@@ -349,14 +349,14 @@ proptest! {
 
     #[test]
     fn risk_agrees_with_a_naive_computation(overrides in any_overrides()) {
-        let ground = Baseline::closed();
-        if let Ok(policy) = resolve(&ground, &overrides) {
-            let risk = rate(&ground, &overrides, &policy);
+        let baseline = Baseline::closed();
+        if let Ok(policy) = resolve(&baseline, &overrides) {
+            let risk = rate(&baseline, &overrides, &policy);
             prop_assert_eq!(number(risk.level), by_hand(&overrides));
             prop_assert!(risk.level != Level::L1 && risk.level != Level::L2);
             let worst = risk.signals.iter().map(|signal| signal.level).max();
             prop_assert_eq!(worst.unwrap_or(Level::L0), risk.level);
-            prop_assert_eq!(&rate(&ground, &overrides, &policy), &risk);
+            prop_assert_eq!(&rate(&baseline, &overrides, &policy), &risk);
         }
     }
 
@@ -375,10 +375,10 @@ proptest! {
         } else {
             wide.hosts_allow.extend(more.hosts_allow);
         }
-        let ground = Baseline::closed();
-        if let (Ok(narrow_policy), Ok(wide_policy)) = (resolve(&ground, &narrow), resolve(&ground, &wide)) {
-            let before = rate(&ground, &narrow, &narrow_policy).level;
-            let after = rate(&ground, &wide, &wide_policy).level;
+        let baseline = Baseline::closed();
+        if let (Ok(narrow_policy), Ok(wide_policy)) = (resolve(&baseline, &narrow), resolve(&baseline, &wide)) {
+            let before = rate(&baseline, &narrow, &narrow_policy).level;
+            let after = rate(&baseline, &wide, &wide_policy).level;
             prop_assert!(after >= before, "{:?} {:?}", narrow, wide);
         }
     }

@@ -67,6 +67,7 @@ impl AnchorPlan {
         let mut sighting = Sighting::default();
         let mut newest: BTreeMap<String, (TreeHead, &SignedNote)> = BTreeMap::new();
         for note in notes {
+            // Notes come from outside. What is no head says nothing about a log.
             let Ok(head) = note.head() else {
                 continue;
             };
@@ -127,6 +128,7 @@ impl AnchorPlan {
         let own = end.saturating_sub(self.place);
         let elapsed = match self.at_ms {
             None => u64::MAX,
+            // A clock that was set back counts as no time passed.
             Some(at_ms) => u64::try_from(now_ms.saturating_sub(at_ms)).unwrap_or(0),
         };
         let is_busy = sighting.grown > news || own > 0;

@@ -123,6 +123,7 @@ impl<'de> Deserialize<'de> for ChainHash {
 #[must_use]
 pub fn link(previous: &ChainHash, body: impl AsRef<[u8]>) -> ChainHash {
     let mut hasher = Sha256::new();
+    // Tag and hash have fixed lengths, so no two inputs run together to the same bytes.
     hasher.update(TAG);
     hasher.update(b"\n");
     hasher.update(previous.hex_bytes());
@@ -386,6 +387,8 @@ impl Record {
     pub fn read<'a, C: Deserialize<'a>>(&'a self) -> Result<Body<C>, BodyError> {
         let parts: Parts<C> =
             serde_json::from_str(&self.body).map_err(|_| BodyError::Unreadable)?;
+        // The body names its place and kind, so that a record cannot be moved or
+        // relabelled.
         if parts.sequence != self.sequence {
             return Err(BodyError::Place(parts.sequence));
         }

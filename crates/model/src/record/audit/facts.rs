@@ -25,6 +25,7 @@ impl SharedFacts {
         if let Some(text) = self.0.text.get() {
             return Ok(text);
         }
+        // Made before it is put there: `get_or_init` takes no error.
         let text = spell::facts(&self.0.facts)?;
         Ok(self.0.text.get_or_init(|| text))
     }

@@ -83,6 +83,7 @@ impl HeadCheck {
     /// this.
     pub fn step(&mut self, record: &Record, body: &Body<Ending>) {
         self.tree.push(TreeHash::record(&record.hash));
+        // The root costs a hash for each level, so it is made only where a head waits.
         if self.has_reached() {
             let root = self.tree.root();
             while let Some(index) = self.next_within(self.tree.size()) {
@@ -134,6 +135,7 @@ impl HeadCheck {
             let sequence = end.saturating_add(1);
             return Some(HeadFault { sequence, what });
         }
+        // The last head that fits bounds the damage: the records up to it are sound.
         let sound = self.matched.range(..size).next_back().copied();
         let begin = sound.unwrap_or(0).saturating_add(1);
         let whose = match source {
@@ -187,7 +189,10 @@ impl HeadCheck {
         let Some((head, HeadSource::Kept)) = self.heads.get(index) else {
             return false;
         };
-        if self.acknowledged.iter().any(|cut| self.is_pending(*cut)) {
+        // Only what the cut removed: a head of what was there before it must still hold, or
+        // a forged cut at the end would excuse any change.
+        let is_removed = |cut: &u64| head.size >= *cut && self.is_pending(*cut);
+        if self.acknowledged.iter().any(is_removed) {
             return true;
         }
         let later = self.kept().filter(|(later, _)| *later > index);
@@ -207,6 +212,7 @@ impl HeadCheck {
     /// declares it.
     fn may_fork(&self, fork: u64, size: u64) -> bool {
         let mut cuts = self.acknowledged.iter();
+        // The acknowledgement itself may be among the removed records.
         fork < self.removed || cuts.any(|cut| (fork + 1..=size).contains(cut))
     }
 

@@ -176,6 +176,7 @@ fn swap(node: &NodeLog, nodes: &[NodeLog]) -> Option<NodeFault> {
     let fits = |heads: &[TreeHead]| {
         let known = heads.iter().filter_map(|head| {
             let root = node.roots.get(&head.size)?;
+            // A head over nothing fits every log.
             (head.size > 0).then_some(*root == head.root)
         });
         let known: Vec<bool> = known.collect();

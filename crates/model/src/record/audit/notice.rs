@@ -70,7 +70,7 @@ impl Notice {
     /// The same, if the announced change failed afterwards.
     #[must_use]
     pub fn undone(mut self, why: &str) -> Notice {
-        let message = format!("it came to nothing: {why}; {}", self.message);
+        let message = format!("it failed: {why}; {}", self.message);
         self.message = text::elided(&message, limits::NOTICE_MESSAGE_CHARS_MAX);
         self.detail("undone", why)
     }

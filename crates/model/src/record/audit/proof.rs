@@ -104,6 +104,8 @@ pub fn signed_head(
 ) -> Result<TreeHead, ProofFault> {
     let note: SignedNote = note.parse().map_err(|_| ProofFault::Head)?;
     let head = note.head().map_err(|_| ProofFault::Head)?;
+    // A key speaks for its own log: its signature under the head of another proves
+    // nothing.
     match head.origin == key.name() && key.has_signed(&note, sound) {
         true => Ok(head),
         false => Err(ProofFault::Signature(key.to_string())),
@@ -122,6 +124,7 @@ pub fn check_record(
         return Err(ProofFault::Record(sequence));
     };
     let leaf = TreeHash::record(&record.hash);
+    // Records are counted from 1, leaves from 0.
     let index = sequence.checked_sub(1);
     let is_there =
         index.is_some_and(|index| shows_inclusion(&leaf, index, head.size, hashes, &head.root));
@@ -180,6 +183,7 @@ impl ExportedLine {
         match kind.kind {
             "log" => {
                 let log: ExportedLog = serde_json::from_str(line).ok()?;
+                // From outside. With parts that do not fit, every root would be another.
                 let log = log.removed.is_sound().then_some(log)?;
                 Some(ExportedLine::Log(Box::new(log)))
             }

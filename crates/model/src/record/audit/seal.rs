@@ -83,6 +83,7 @@ impl ExportSeal {
             return Err(SealFault::Signature);
         }
         let mut lines = seal.text().lines().skip(1);
+        // For the message only. What decides is whether the same text comes out.
         let sealed = lines.next().and_then(|it| it.parse().ok()).unwrap_or(0);
         let at_ms = lines.nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
         match self.text(key.name(), at_ms) == seal.text() {

@@ -111,12 +111,16 @@ fn gate(gate: &GateRecord, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
         reason,
         note,
         rule,
+        us,
     } = gate;
     let mut object = Object::within(out);
     object.text("gate", gate)?;
     object.maybe_text("note", note.as_deref())?;
     object.maybe_text("reason", reason.as_deref())?;
     object.maybe_text("rule", rule.as_deref())?;
+    if let Some(us) = us {
+        object.count("us", *us)?;
+    }
     object.text("verdict", verdict)?;
     *out = object.end_bytes();
     Ok(())

@@ -100,11 +100,14 @@ impl Walk {
         remembered: Option<Head>,
     ) -> Walk {
         let start = checkpoint.and_then(|record| match record.read::<Ending>() {
+            // A checkpoint that cannot be read starts nothing. The walk then misses the
+            // first record, and says so.
             Ok(Body::Checkpoint(checkpoint)) => Some((place(record), checkpoint)),
             Ok(Body::Open(_) | Body::Close(_) | Body::Notice(_) | Body::Anchor(_)) | Err(_) => None,
         });
         let head = start.as_ref().map_or(Head::START, |(_, it)| it.through);
         let mut kept = start.as_ref().map_or(Vec::new(), |(_, it)| it.kept.clone());
+        // Taken from the end, so the oldest must be last.
         kept.reverse();
         Walk {
             found: Verified {
@@ -186,6 +189,8 @@ impl Walk {
             sequence: record.sequence,
             what,
         };
+        // The place before the hash: a gap is reported as the missing record, not as a
+        // wrong hash of the next.
         let is_kept = self.place_in_order(record)?;
         if link(&record.previous, &record.body) != record.hash {
             return Err(fault("its hash does not fit its body".to_owned()));
@@ -213,6 +218,7 @@ impl Walk {
         }
         self.expected_met |= self.expected == Some(here);
         self.start_met |= self.start.as_ref().is_some_and(|(head, _)| *head == here);
+        // A kept record stands among removed ones and does not move the end of the chain.
         if !is_kept {
             self.found.head = here;
         }
@@ -366,6 +372,7 @@ impl Walk {
             call_id,
             what: fault.what,
         };
+        // The first fault counts. Later ones may follow from it.
         self.found.broken.get_or_insert(broken).clone()
     }
 }

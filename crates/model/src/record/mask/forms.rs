@@ -174,6 +174,7 @@ fn of_decoded(secret: &[u8]) -> Vec<Form> {
         };
         forms.extend([spelt(b' ', b'+'), spelt(b'+', b' ')]);
         forms.push(Form::exact(next.as_slice()));
+        // Each step must be shorter, or this would not end.
         if next.len() >= plain.len() {
             break;
         }
@@ -280,5 +281,6 @@ fn base64_inside(secret: &[u8], offset: usize, alphabet: &[u8; 64]) -> Option<Fo
         before: offset > 0,
         after: !(secret.len() + offset).is_multiple_of(3),
     };
+    // Fewer letters stand in almost every text.
     (text.len() >= 4).then_some(Form { text, edge })
 }

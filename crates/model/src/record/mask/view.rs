@@ -50,7 +50,7 @@ pub(super) struct Wanted {
     /// The shortest.
     pub(super) bytes_min: usize,
     /// How far around something decoded a secret can reach, in whatever it is written.
-    near: usize,
+    pub(super) near: usize,
     /// Letters of base64 and base32 that can hold a secret.
     letters_min: usize,
     bytes: [bool; 256],
@@ -315,6 +315,8 @@ fn unescape(source: &[u8], kinds: Kinds, near: usize, mut view: View) -> (Option
         let marks = rest.iter().take(if length == 2 { 2 } else { 1 });
         seen = marks.fold(seen, |seen, mark| seen.and(Kinds::of(*mark)));
         let is_first = !view.is_decoded;
+        // Between two escapes something is kept on both sides, so the gap must exceed
+        // both.
         if start - kept > near.saturating_mul(if is_first { 1 } else { 2 }) {
             if !is_first {
                 view.same(source, kept, kept + near);

@@ -45,6 +45,11 @@ pub fn is_sound(public: &[u8; 32], message: &[u8], signature: &[u8]) -> bool {
     key.verify(message, signature).is_ok()
 }
 
+/// The public key of the log of a home, if it has one.
+pub fn public_key(home: &Path) -> Result<Option<NoteKey>, StoreError> {
+    Ok(HomeKey::find(home)?.map(|key| key.public().clone()))
+}
+
 impl HomeKey {
     /// The key of a home, if it has one.
     pub(crate) fn find(home: &Path) -> Result<Option<HomeKey>, StoreError> {
@@ -57,6 +62,8 @@ impl HomeKey {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(fail(error)),
         };
+        // Asked of the open file, not of the name: the file under the name
+        // could be exchanged.
         let others = file.metadata().map_err(fail)?.mode() & 0o077;
         if others != 0 {
             let why = "other users can read it; run `chmod 600` on it";
@@ -87,6 +94,8 @@ impl HomeKey {
         let text = format!("{}\n", key.private_text(&seed));
         let write = |mut file: File| {
             file.write_all(text.as_bytes())
+                // On the disk before it gets its name. A head signed with a key that is
+                // lost could never be followed by another.
                 .and_then(|()| file.sync_all())
         };
         let linked = made
@@ -100,6 +109,7 @@ impl HomeKey {
                 sync_folder(home)?;
                 Ok(key)
             }
+            // Another process won. Its key is the one that signs, so ours is forgotten.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let found = HomeKey::find(home)?;
                 found.ok_or_else(|| fail(io::Error::other("it vanished")))
@@ -159,6 +169,7 @@ fn read(text: &str) -> Option<HomeKey> {
     let key = STANDARD.decode(key).ok()?;
     let (kind, seed) = key.split_first()?;
     let key = HomeKey::new(name, seed.try_into().ok()?)?;
+    // The id is part of the text. A key whose id does not fit was put together by hand.
     let is_own = format!("{:08x}", u32::from_be_bytes(key.public.id())) == id;
     (*kind == 1 && is_own).then_some(key)
 }

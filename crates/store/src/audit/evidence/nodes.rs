@@ -74,6 +74,7 @@ pub fn verify_nodes(paths: &[NodePath]) -> Result<VerifiedNodes, StoreError> {
     for path in paths {
         evidence.push(Evidence::read(path)?);
     }
+    // All keys first: an anchor in one log is checked with the key of another.
     let keys: Vec<NoteKey> = evidence.iter().map(|it| it.key.clone()).collect();
     let mut faults = Vec::new();
     let mut logs: Vec<NodeLog> = Vec::new();
@@ -136,6 +137,8 @@ impl Evidence {
         };
         let (heads, fault) = match head_file::read(&folder) {
             Ok(heads) => (heads, None),
+            // Heads that cannot be read are a finding about this node. The other nodes are
+            // still verified.
             Err(StoreError::Unsigned { what }) => (Vec::new(), Some((1, what))),
             Err(error) => return Err(error),
         };
@@ -158,6 +161,7 @@ impl Evidence {
     }
 
     fn of_export(node: &NodePath) -> Result<Evidence, StoreError> {
+        // An export names its own key, but a forged one names the key of its forger.
         let key = node.key.clone().ok_or_else(|| no_key(&node.path))?;
         let (mut log, mut heads, mut anchors) = (None, Vec::new(), Vec::new());
         let (mut checkpoint, mut end) = (None, None);
@@ -177,6 +181,8 @@ impl Evidence {
                 }
             }
         }
+        // Some records prove nothing about missing ones, so only a whole
+        // export is compared.
         let log = log.filter(|log| log.whole).ok_or_else(|| {
             let what = format!(
                 "`{}` is not a whole export with proofs; make one with `ringfence audit export \
@@ -211,6 +217,8 @@ impl Evidence {
             }
             for (head, note) in anchor::heads(anchor) {
                 let key = keys.iter().find(|key| key.name() == head.origin);
+                // A log that is not given cannot be checked; its anchors stay
+                // without a verdict.
                 if key.is_some_and(|key| !key.has_signed(&note, &is_sound)) {
                     let what = format!(
                         "it anchors a head of `{}` over {} records that was not signed by it",
@@ -262,6 +270,8 @@ impl Evidence {
         }
         let heads: Vec<_> = heads
             .into_iter()
+            // Within the removed records only a home with its tree can tell
+            // the hash of a size.
             .filter(|(head, _)| gap.knows(head.size))
             .map(|(head, _)| (head, HeadSource::Kept))
             .collect();
@@ -280,6 +290,8 @@ impl Evidence {
             let Ok(body) = walk.step(&record) else {
                 return false;
             };
+            // Kept openings come first and are older than the removed prefix ends: their
+            // leaves are in the frontier already.
             if record.sequence > through {
                 check.step(&record, &body);
                 let size = check.tree().size();
@@ -291,6 +303,8 @@ impl Evidence {
         })?;
         walk.note_heads(count, check.signed());
         let mut verified = walk.finish();
+        // A broken chain explains everything after it, so the first fault is
+        // the one that is told.
         if verified.broken.is_none() {
             log.end = Some(verified.head.sequence);
             let fault = gap.fault.or(wrong).or_else(|| self.fault.clone());

@@ -106,12 +106,16 @@ fn verify_whole(
     let mut check = check?;
     let mut walk = Walk::new(first.checkpoint.as_ref(), expected.head, None);
     let removed = walk.head().sequence;
+    // With heads, the tree must begin where the removed records end, or nothing signed
+    // could be compared.
     let is_sealed = removed == check.tree().size() || key.is_none();
     for line in lines(path)? {
         let ExportedLine::Record(record, _) = line? else {
             continue;
         };
         let Ok(body) = walk.step(&record) else {
+            // The chain broke: what the heads say about records behind that
+            // place means nothing.
             return Ok(walk.finish());
         };
         if record.sequence > removed {
@@ -125,6 +129,7 @@ fn verify_whole(
         (true, Some(fault)) => Some(fault),
         (true, None) => check.finish().map(|fault| (fault.sequence, fault.what)),
     };
+    // The end is checked last. A record that is wrong says more than a cut behind it.
     let fault = fault.or_else(|| {
         let next = verified.head.sequence.saturating_add(1);
         first.seal_fault(key).map(|fault| (next, fault.to_string()))
@@ -240,6 +245,7 @@ pub(crate) fn lines(
     Ok(std::iter::from_fn(move || {
         let mut line = String::new();
         let bytes_max = u64::try_from(limit::LINE_BYTES_MAX).unwrap_or(u64::MAX);
+        // A line longer than any record of ours ends here and is no record.
         let read = (&mut reader).take(bytes_max * 2).read_line(&mut line);
         number += 1;
         match read {

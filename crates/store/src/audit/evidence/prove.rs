@@ -25,6 +25,8 @@ pub(crate) struct Prover {
 impl Prover {
     /// Opens the evidence of a folder.
     pub(crate) fn open(folder: &Path) -> Result<Prover, StoreError> {
+        // Shared with other readers. A head that is signed in between would not fit the
+        // tree read after it.
         let _lock = head_file::read_lock(folder)?;
         let note = head_file::last(folder)?;
         let note = note.ok_or_else(|| unsigned("no head was signed yet".to_owned()))?;

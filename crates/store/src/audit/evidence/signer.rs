@@ -170,6 +170,8 @@ impl Signer {
         {
             // What could not be signed is tried again when more is written.
             let mut state = self.lock();
+            // Before the attempt: records that are indexed while it runs are
+            // reason for the next one.
             state.tried = state.reached;
         }
         let signed = self.try_sign();
@@ -188,6 +190,8 @@ impl Signer {
 
     fn try_sign(&self) -> Result<u64, StoreError> {
         let folder = audit_folder(&self.home);
+        // Held from here to the end: no other process may sign between our
+        // look and our head.
         let mut heads = HeadFile::lock(&folder)?;
         let newest = heads.last()?;
         let remembered = self.memory.get()?;
@@ -198,12 +202,16 @@ impl Signer {
             None => return Err(unsigned("the key `audit.key` is missing".to_owned())),
         };
         if let Some(remembered) = &remembered {
+            // Attack: with a new key an edited log could be signed again as if
+            // it were the first.
             if remembered.key != key.public().to_string() {
                 return Err(unsigned(
                     "`audit.key` is another key than before".to_owned(),
                 ));
             }
             let is_newest = newest.as_ref().is_some_and(|head| remembered.is(head));
+            // A process may have died between the history and the database, so the
+            // remembered head need not be the newest.
             if !is_newest && !has(&heads, |head| remembered.is(head))? {
                 let size = remembered.size;
                 return Err(unsigned(format!(
@@ -221,8 +229,14 @@ impl Signer {
         };
         if fork.is_none()
             && let Some(newest) = &newest
+            // All records are covered, so a second head over the same size would say
+            // nothing new.
             && newest.size == reach.sequence
         {
+            // An earlier attempt may have failed at the copy alone.
+            if let (Some(copy), Some(note)) = (self.copy(), heads.last_note()?) {
+                head_file::complete_copy(&copy, &note)?;
+            }
             return Ok(newest.size);
         }
         let head = TreeHead {
@@ -231,9 +245,12 @@ impl Signer {
             root: root(&tree, reach.sequence)?,
             fork,
         };
+        // The leaves before the head: a head over a tree that the disk has not is one that
+        // nothing can prove.
         tree.sync()?;
         let note = key.sign(head.to_string());
         heads.append(&note)?;
+        // After the history, for the same reason as in `HeadFile::append`.
         self.memory.set(&head, &key.public().to_string())?;
         if let Some(copy) = self.copy() {
             head_file::append_copy(&copy, &note)?;
@@ -245,6 +262,7 @@ impl Signer {
     /// Returns how many records it covers.
     pub(crate) fn cover(&self) -> Result<u64, StoreError> {
         let folder = audit_folder(&self.home);
+        // The lock also keeps other processes from writing to the tree.
         let heads = HeadFile::lock(&folder)?;
         let newest = heads.last()?;
         let connection = index::connect_to_read(&self.home)?;
@@ -273,6 +291,8 @@ impl Signer {
         }
         let connection = index::connect_to_read(&self.home)?;
         let cuts = acknowledged_cuts(&connection)?;
+        // An acknowledged cut excuses only what lies behind the fork, and only once the
+        // notice about it is itself covered.
         let is_known = |cut: &u64| (fork + 1..=reach.sequence).contains(cut);
         match cuts.iter().any(is_known) {
             true => Ok(fork),
@@ -291,6 +311,8 @@ impl Signer {
 /// The public key of a home: of its file, or the one the database remembers.
 pub(crate) fn public_key(home: &Path, memory: &HeadMemory) -> Result<Option<NoteKey>, StoreError> {
     let remembered = memory.get()?;
+    // The database before the file: a replaced `audit.key` must not verify
+    // its own signatures.
     if let Some(remembered) = remembered {
         let key = remembered.key.parse();
         let wrong = |_| unsigned("the database remembers no sound key".to_owned());
@@ -346,6 +368,7 @@ fn fits(tree: &TreeHashes, newest: Option<&TreeHead>) -> Result<bool, StoreError
 /// not, nothing was added that does not belong to the log.
 fn extend(snapshot: &LogSnapshot, tree: &mut TreeHashes, reach: Head) -> Result<bool, StoreError> {
     let size = tree.size();
+    // More leaves than records: the log was cut, or the tree is of another log.
     if size > reach.sequence {
         return Ok(false);
     }
@@ -384,6 +407,8 @@ fn add(
         };
         let record = line.record;
         if record.sequence != next {
+            // At the first record this only means that the log does not continue the tree.
+            // Later it is a gap in the log itself.
             return match previous {
                 None => Ok(false),
                 Some(_) => Err(unsigned(format!("record {next} is missing at {position}"))),
@@ -429,6 +454,7 @@ fn rebuild(
     let checkpoint = snapshot.newest_checkpoint()?;
     let checkpoint = checkpoint.as_ref().and_then(believable);
     let through = checkpoint.as_ref().map_or(Head::START, |it| it.through);
+    // Leaves behind the checkpoint are made again from the log; those before it cannot be.
     tree.truncate(through.sequence)?;
     if tree.size() < through.sequence {
         // Removed before there was a tree: their hashes are not known any more.
@@ -470,6 +496,8 @@ fn check_removed(tree: &TreeHashes, checkpoint: Option<&Checkpoint>) -> Result<(
     let through = checkpoint.through;
     let is_sound = match (through.sequence.checked_sub(1), checkpoint.root) {
         (None, _) => true,
+        // The sealed hash covers every leaf. An older checkpoint has none, and then only
+        // the last leaf can be compared.
         (Some(_), Some(sealed)) => root(tree, through.sequence)? == sealed,
         (Some(last), None) => tree.leaf(last)? == TreeHash::record(&through.hash),
     };

@@ -7,6 +7,7 @@
 //! can still be checked.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use model::record::tree::{Frontier, Subtrees, TreeHash, frontier};
 
 use crate::audit::log::disk;
 use crate::error::StoreError;
+use crate::home::files::sync_folder;
 
 /// Levels of the tree from one file to the next.
 const STEP: u32 = 8;
@@ -41,6 +43,8 @@ impl TreeHashes {
             files: vec![open(folder, 0)?],
             size: 0,
         };
+        // A torn hash at the end is not counted: the division rounds down, and the next
+        // write goes over it.
         tree.size = tree.count(0)?;
         tree.complete()?;
         Ok(tree)
@@ -53,7 +57,7 @@ impl TreeHashes {
             let path = path(folder, number);
             match File::open(&path) {
                 Ok(file) => files.push(file),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(error) => return Err(StoreError::file("open", path, error)),
             }
         }
@@ -87,6 +91,7 @@ impl TreeHashes {
         };
         write(&self.folder, file, self.size, leaves)?;
         self.size += count(leaves.len());
+        // At once, so that a reader with a shared lock finds the upper files complete.
         self.complete()
     }
 
@@ -122,6 +127,7 @@ impl TreeHashes {
             let Some(file) = self.files.get(index(number)) else {
                 break;
             };
+            // The log was cut, or a process died between the leaves and this file.
             if there > wanted {
                 let fail = |error| StoreError::file("cut", &self.folder, error);
                 file.set_len(wanted * HASH).map_err(fail)?;
@@ -194,14 +200,18 @@ fn path(folder: &Path, number: u32) -> PathBuf {
 
 fn open(folder: &Path, number: u32) -> Result<File, StoreError> {
     let path = path(folder, number);
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .map_err(|error| StoreError::file("open", path, error))
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    let fail = |error| StoreError::file("open", &path, error);
+    match options.open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened.map_err(fail),
+    }
+    let file = options.create(true).truncate(false).open(&path);
+    let file = file.map_err(fail)?;
+    // The name too: a head that is signed over leaves must not outlive their file.
+    sync_folder(folder)?;
+    Ok(file)
 }
 
 fn write(folder: &Path, file: &File, place: u64, hashes: &[TreeHash]) -> Result<(), StoreError> {

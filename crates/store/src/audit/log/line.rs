@@ -43,6 +43,8 @@ pub(crate) fn begin(
     out.extend_from_slice(&previous.hex_bytes());
     out.push(b' ');
     let hash_at = out.len();
+    // A placeholder of the same length: the hash is computed over the
+    // body, which follows it.
     out.extend_from_slice(&ChainHash::ZERO.hex_bytes());
     out.push(b' ');
     hash_at
@@ -76,6 +78,8 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Line> {
     let previous = fields.next()?.parse().ok()?;
     let hash = fields.next()?.parse().ok()?;
     let body = fields.next()?;
+    // `parse` would take `+7` as well. One record must have one spelling, or its line could
+    // be changed unnoticed.
     let is_number = sequence.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number || process.is_empty() {
         return None;

@@ -4,10 +4,9 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use crate::error::StoreError;
-use crate::limit;
+use crate::home::files::wait_for_lock;
 
 const DOING: &str = "lock";
 
@@ -27,14 +26,14 @@ pub(crate) fn open(folder: &Path) -> Result<File, StoreError> {
 /// Locks writers out until it is dropped; other readers can hold it too.
 pub(crate) fn shared(folder: &Path) -> Result<File, StoreError> {
     let file = open(folder)?;
-    wait(|| file.try_lock_shared(), folder)?;
+    wait_for_lock(|| file.try_lock_shared(), folder)?;
     Ok(file)
 }
 
 /// Locks every other process out until it is dropped.
 pub(crate) fn exclusive(folder: &Path) -> Result<File, StoreError> {
     let file = open(folder)?;
-    wait(|| file.try_lock(), folder)?;
+    wait_for_lock(|| file.try_lock(), folder)?;
     Ok(file)
 }
 
@@ -50,29 +49,10 @@ pub(crate) fn at_once(file: &File, folder: &Path) -> Result<bool, StoreError> {
 /// Takes the lock, waiting for other processes. The wait is bounded, because a process
 /// may have been stopped (`SIGSTOP`) while it held the lock.
 pub(crate) fn patiently(file: &File, folder: &Path) -> Result<(), StoreError> {
-    wait(|| file.try_lock(), folder)
+    wait_for_lock(|| file.try_lock(), folder)
 }
 
 /// The same, shared with other readers.
 pub(crate) fn patiently_shared(file: &File, folder: &Path) -> Result<(), StoreError> {
-    wait(|| file.try_lock_shared(), folder)
-}
-
-fn wait(try_lock: impl Fn() -> Result<(), TryLockError>, folder: &Path) -> Result<(), StoreError> {
-    let start = Instant::now();
-    let mut pause = Duration::from_micros(50);
-    loop {
-        match try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => {
-                return Err(StoreError::file(DOING, folder, error));
-            }
-        }
-        if start.elapsed() > Duration::from_millis(limit::BUSY_MS_MAX) {
-            return Err(StoreError::Busy);
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(5));
-    }
+    wait_for_lock(|| file.try_lock_shared(), folder)
 }

@@ -46,6 +46,8 @@ pub(crate) fn finish(folder: &Path) -> Result<(), StoreError> {
     let mut stay = wanted(&checkpoint);
     let mut kept: Vec<Line> = Vec::new();
     let mut keep = |line: Line| {
+        // By hash and not by number alone: a line that was changed is not the one the
+        // checkpoint keeps.
         if stay.get(&line.record.sequence) == Some(&line.record.hash) {
             stay.remove(&line.record.sequence);
             kept.push(line);
@@ -65,7 +67,9 @@ pub(crate) fn finish(folder: &Path) -> Result<(), StoreError> {
             None => {}
         }
     }
+    // Readers expect them in the order of the chain.
     kept.sort_by_key(|line| line.record.sequence);
+    // Before the segments go, because afterwards these records are nowhere else.
     write_kept(folder, &kept)?;
     cut_off(folder, cut)?;
     sync_folder(folder)
@@ -94,6 +98,8 @@ fn cut_off(folder: &Path, cut: u64) -> Result<(), StoreError> {
         let fail = |error| StoreError::file("cut", &path, error);
         let file = segment::open_to_read(folder, start)?;
         let length = file.metadata().map_err(fail)?.len();
+        // The rest gets its own file, named by its first byte, before the old one is
+        // deleted. A process that dies in between leaves both, and the next one finishes.
         if start + length > cut {
             let rest = segment::path(folder, cut);
             let seal = Permissions::from_mode(0o400);
@@ -119,7 +125,8 @@ fn copy(from: &File, mut offset: u64, to: &mut File) -> io::Result<()> {
     }
 }
 
-/// Replaces a file atomically and syncs it.
+/// Replaces a file atomically and syncs it and its name: what it is made from may be deleted
+/// afterwards.
 fn replace(
     folder: &Path,
     path: &Path,
@@ -138,5 +145,6 @@ fn replace(
     };
     let fail = |error| segment::failed("write", path, error);
     disk::sync(&written().map_err(fail)?)?;
-    fs::rename(&unfinished, path).map_err(fail)
+    fs::rename(&unfinished, path).map_err(fail)?;
+    sync_folder(folder)
 }

@@ -75,6 +75,7 @@ pub(crate) fn is_same(file: &File, length: u64) -> io::Result<bool> {
     let wanted = StatxFlags::MODE | StatxFlags::NLINK | StatxFlags::SIZE;
     let found = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)?;
     let is_writable = u32::from(found.stx_mode) & WRITABLE != 0;
+    // A removed file has no link left. Lines that are appended to it would be lost.
     Ok(found.stx_size == length && found.stx_nlink > 0 && is_writable)
 }
 
@@ -158,6 +159,7 @@ pub(crate) fn first(file: &File) -> io::Result<Option<Line>> {
         if let Some(end) = read.iter().position(|byte| *byte == b'\n') {
             return Ok(read.get(..end).and_then(line::read));
         }
+        // A first line that has no end within this bound cannot be a record.
         if read.len() < wanted || wanted > limit::LINE_BYTES_MAX {
             return Ok(None);
         }

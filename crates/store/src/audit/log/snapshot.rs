@@ -43,6 +43,7 @@ impl Segment {
             let middle = low + (high - low) / 2;
             let read = self.file.read_at(&mut bytes, middle)?;
             let read = bytes.get(..read).unwrap_or_default();
+            // The caller then reads from `low` on, which is slower and still right.
             let Some((offset, found)) = next_sequence(read) else {
                 // A line longer than this, or one that cannot be read.
                 break;
@@ -72,12 +73,15 @@ impl LogSnapshot {
     /// Takes a snapshot between two writes. Finishes an interrupted removal first.
     pub(crate) fn take(folder: &Path) -> Result<LogSnapshot, StoreError> {
         let snapshot = {
+            // Held only while files are opened. What is read later is below the lengths
+            // noted here, and that does not change.
             let _lock = lock::shared(folder)?;
             LogSnapshot::of(folder)?
         };
         if snapshot.unfinished()?.is_none() {
             return Ok(snapshot);
         }
+        // Checked again inside: between the two locks another process may have finished it.
         let _lock = lock::exclusive(folder)?;
         remove::finish(folder)?;
         LogSnapshot::of(folder)
@@ -91,6 +95,7 @@ impl LogSnapshot {
         for (index, start) in starts.iter().enumerate() {
             let file = segment::open_to_read(folder, *start)?;
             let length = match starts.get(index + 1) {
+                // A segment that has a successor is sealed, so its length is final.
                 Some(_) => file.metadata().map_err(fail)?.len(),
                 None => segment::end(&file).map_err(fail)?.whole,
             };
@@ -225,6 +230,8 @@ impl LogSnapshot {
         let fail = |error| StoreError::file(DOING, "audit", error);
         for segment in self.segments.iter().rev() {
             let first = segment::first(&segment.file).map_err(fail)?;
+            // An unreadable first line hides where the segment begins, so the one
+            // before is searched.
             if first.is_none_or(|line| line.record.sequence > sequence) {
                 continue;
             }
@@ -284,6 +291,8 @@ impl LogSnapshot {
         };
         let first = segment::first(&oldest.file)
             .map_err(|error| StoreError::file(DOING, "audit", error))?;
+        // The checkpoint lies behind what it removes. If the oldest line is older, deleting
+        // was interrupted.
         let is_left = first.is_some_and(|line| line.record.sequence <= checkpoint.through.sequence);
         Ok(is_left.then_some(checkpoint))
     }
@@ -297,6 +306,7 @@ pub(crate) fn believable(line: &Line) -> Option<Checkpoint> {
         return None;
     }
     match record.read::<Ending>() {
+        // A checkpoint cannot remove itself or what follows it, whatever its body claims.
         Ok(Body::Checkpoint(it)) if it.through.sequence < record.sequence => Some(it),
         Ok(_) | Err(_) => None,
     }
@@ -355,6 +365,7 @@ impl<'a> SegmentReader<'a> {
         self.line.clear();
         let bytes_max = segment::count(limit::LINE_BYTES_MAX);
         let read = (&mut self.lines)
+            // A line without end would be read into memory as a whole otherwise.
             .take(bytes_max)
             .read_until(b'\n', &mut self.line)?;
         if read == 0 {

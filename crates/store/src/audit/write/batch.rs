@@ -115,6 +115,7 @@ impl BatchWriter {
 
     /// Whether the opening of another call could be written.
     pub(crate) fn ready(&self) -> Result<(), StoreError> {
+        // Ends that are owed have the next room. Another opening would only make it worse.
         match self.owed.is_empty() {
             true => self.has_room(0),
             false => Err(StoreError::Full { source: None }),
@@ -167,6 +168,7 @@ impl BatchWriter {
     pub(crate) fn is_quiet(&self, request: &WriteRequest) -> bool {
         match request {
             WriteRequest::Open(..) => self.open <= limit::AT_ONCE_OPEN_MAX,
+            // One more, because the call that ends is itself among the open.
             WriteRequest::Close(..) => self.open <= limit::AT_ONCE_OPEN_MAX + 1,
             WriteRequest::Notice(..) | WriteRequest::Anchor(..) | WriteRequest::Retain(..) => false,
         }
@@ -186,10 +188,12 @@ impl BatchWriter {
                 }
             }
         }
+        // Never waits here: this runs in the task of a call, on a thread of the runtime.
         // On failure the requests go to the writer thread, which can wait and retry.
         let _ = self.commit(shared, &mut group, LockWait::None);
         let opens = group.opens.into_iter();
         let closes = group.closes.into_iter();
+        // Ends first, as in a group: every opening in the log must get its end.
         batch.extend(closes.map(|(end, reply)| WriteRequest::Close(end, reply)));
         batch.extend(opens.map(|(new, reply)| WriteRequest::Open(new, reply)));
         batch.append(&mut others);
@@ -201,6 +205,8 @@ impl BatchWriter {
         if is_idle || self.is_index_due() {
             self.index(shared);
         }
+        // Other errors are met again at the next write. A failed sync is
+        // not, so it is kept.
         if self.chain.is_long()
             && let Err(StoreError::Unconfirmed { source }) = self.chain.roll()
         {
@@ -212,6 +218,8 @@ impl BatchWriter {
     pub(crate) fn write(&mut self, shared: &Shared, batch: &mut Vec<WriteRequest>) {
         let mut group = Group::default();
         let owed = std::mem::take(&mut self.owed);
+        // First, in the order they came: openings must not overtake ends
+        // that were promised.
         group.closes.extend(owed.into_iter().map(|end| (end, None)));
         for request in batch.drain(..) {
             match request {
@@ -249,6 +257,8 @@ impl BatchWriter {
         let Some(removal) = self.removals.pop_front() else {
             return;
         };
+        // To the front again: the next step belongs to the same removal, calls are
+        // written in between.
         if let Some(rest) = removal.step(&mut self.chain, &shared.signer) {
             self.removals.push_front(rest);
         }
@@ -266,12 +276,16 @@ impl BatchWriter {
         if group.is_empty() {
             return Ok(());
         }
+        // After a failed sync no record may follow. It could be on the disk while one
+        // before it is not.
         if let Some(failure) = shared.syncer.failure() {
             return Err(failure);
         }
         self.chain.begin(wait)?;
         let written = self.try_commit(group);
         let written = written.inspect_err(|_| self.chain.roll_back())?;
+        // A change outside of calls has effect at once, so its notice is on the disk before
+        // it is answered.
         let is_synced = self.settings.durability == Durability::Full || !group.notices.is_empty();
         if is_synced && let Err(failure) = disk::sync(self.chain.file()) {
             shared.syncer.fail(&failure);
@@ -279,6 +293,8 @@ impl BatchWriter {
         }
         let commit = self.note_commit(shared, is_synced);
         self.open = self.open.saturating_sub(count(group.closes.len()));
+        // Answered only now: a call that has its row may run, and the row
+        // must be in the log.
         for ((new, reply), place) in group.opens.drain(..).zip(written.places) {
             let row = place.map(|sequence| {
                 self.open += 1;
@@ -307,6 +323,8 @@ impl BatchWriter {
         for (end, _) in &group.closes {
             links.push(link_to(self.chain.close(end)?));
         }
+        // Ends may use the reserve, but may not go beyond the size that
+        // the operator allows.
         if !group.closes.is_empty() && self.chain.bytes() > self.settings.audit_bytes_max {
             return Err(StoreError::Full { source: None });
         }
@@ -369,6 +387,7 @@ impl BatchWriter {
             Ok(head) => shared.signer.note_indexed(head),
             Err(_) => {
                 let head = self.chain.head().sequence;
+                // Not at every record: a broken index must not slow each call down.
                 self.index_from = head + limit::UNINDEXED_RECORDS_MAX;
             }
         }

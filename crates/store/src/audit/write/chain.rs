@@ -177,7 +177,11 @@ impl ChainWriter {
             return Err(StoreError::TakenForDead);
         }
         if self.log.begin(wait)? == LogChange::ByOthers {
+            // Others' records are between ours, so what this process
+            // remembers is no longer all.
             self.known = None;
+            // Asked only after another process wrote: only another process can
+            // have closed our calls.
             self.is_taken_for_dead = !self.identity.has_lock();
         }
         if self.is_taken_for_dead {
@@ -263,6 +267,7 @@ impl ChainWriter {
     pub(crate) fn commit(&mut self) -> Result<(), StoreError> {
         let group = std::mem::take(&mut self.group);
         self.log.commit()?;
+        // Only after the write: rows about records that are not in the log would be wrong.
         if let Some((_, known)) = &mut self.known {
             known.append(group);
         }
@@ -299,6 +304,7 @@ impl ChainWriter {
         disk::sync(self.log.file())?;
         let reach = match self.index.follow(source?)? {
             Some(reach) => reach,
+            // Another process indexed first, or rebuilt the index. Then the log is read.
             None => {
                 self.begin(LockWait::Bounded)?;
                 self.report_cut()?;
@@ -308,6 +314,7 @@ impl ChainWriter {
             }
         };
         self.note_indexed(reach);
+        // Forward only, and not at every indexing: it is a write to the database.
         if reach.head.sequence > self.marked {
             self.mark.advance(reach.head)?;
             self.marked = reach.head.sequence;
@@ -330,6 +337,7 @@ impl ChainWriter {
         let indexed = index::lost(&snapshot, &reach)?;
         let marked = self.mark.get()?;
         self.marked = marked.map_or(0, |head| head.sequence);
+        // A mark within the log is compared by the walk of `verify`, which has the hashes.
         let marked = marked.filter(|it| it.sequence > found.sequence);
         let newest = [indexed, marked].into_iter().flatten();
         let Some(known) = newest.max_by_key(|head| head.sequence) else {
@@ -352,6 +360,8 @@ impl ChainWriter {
         notice.at_ms = now_ms();
         let reported = self.notice(&NewNotice::new(notice)?)?;
         self.commit()?;
+        // The notice before the index forgets: the index is what shows that
+        // records are missing.
         disk::sync(self.log.file())?;
         self.index.forget()?;
         self.mark.reset(reported)?;
@@ -395,6 +405,8 @@ impl ChainWriter {
     /// Removes what a checkpoint that was just written says is gone.
     pub(crate) fn remove_through(&mut self, last: u64) -> Result<u64, StoreError> {
         self.begin(LockWait::Bounded)?;
+        // The index first: a row without its record would be reported as damage, a record
+        // without its row is found by the next reading.
         let removed = self.index.remove_through(last).and_then(|entries| {
             self.log.remove_old()?;
             Ok(entries)

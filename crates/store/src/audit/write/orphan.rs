@@ -41,6 +41,8 @@ fn close_within_group(
     chain: &mut ChainWriter,
 ) -> Result<(u64, DeadLocks), StoreError> {
     chain.index_within_group()?;
+    // Locked while their calls are closed, so that a process that starts meanwhile does not
+    // do the same.
     let locks = dead_locks(home, chain.process())?;
     let mut fates = HashMap::new();
     let mut count = 0;

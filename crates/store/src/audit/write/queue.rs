@@ -94,6 +94,8 @@ impl Queue {
             | WriteRequest::Notice(..)
             | WriteRequest::Anchor(..)
             | WriteRequest::Retain(..) => true,
+            // An end belongs to an opening that was accepted; refusing it would
+            // leave the call open.
             WriteRequest::Close(..) => false,
         };
         if is_bounded && state.requests.len() >= self.waiting_max {
@@ -101,6 +103,7 @@ impl Queue {
                 queue_max: self.waiting_max,
             });
         }
+        // While a leader yields, those who come join its group; one of them writes for all.
         let is_first = state.requests.is_empty() && !state.is_led;
         state.requests.push(request);
         state.is_led |= is_first;
@@ -181,6 +184,7 @@ impl Queue {
         }
         state.is_parked = false;
         state.is_nudged = false;
+        // A closed queue is emptied even behind a leader: no later take comes.
         if !state.is_led || state.is_closed {
             std::mem::swap(&mut state.requests, batch);
         }

@@ -77,6 +77,7 @@ impl Syncer {
     pub(crate) async fn wait_for(&self, commit: u64) -> Result<(), StoreError> {
         let answer = {
             let mut state = self.lock();
+            // First of all: a row that was written before the failure is in doubt too.
             if let Some(error) = &state.failed {
                 return Err(error.clone());
             }
@@ -139,6 +140,8 @@ impl Syncer {
             }
             {
                 let mut state = self.lock();
+                // `max`, because a writer may have synced a later commit
+                // by itself meanwhile.
                 state.synced = state.synced.max(due.commit);
             }
             for waiter in due.waiters {

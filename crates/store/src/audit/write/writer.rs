@@ -38,9 +38,12 @@ impl Writer {
     ) -> Result<(Writer, u64), StoreError> {
         let (log, index) = (Log::open(home)?, AuditIndex::open(home)?);
         let mut chain = ChainWriter::new(log, index, AuditMark::new(home), identity.clone())?;
+        // Before the first record of this process, so that crashed calls end
+        // before new ones begin.
         let crashed = orphan::close_orphans(home, &mut chain)?;
         let shared = Shared::new(home, settings.queue_max);
         if crashed > 0 {
+            // They are in the log and not on the disk yet; the first sync takes them along.
             shared.syncer.note_commit(chain.file(), false);
         }
         let batches = Mutex::new(BatchWriter::new(chain, settings));
@@ -77,6 +80,8 @@ impl Writer {
                 // If this future is dropped while it yields, the thread takes over.
                 let duty = Duty(&self.shared);
                 yield_once().await;
+                // The duty is fulfilled below. Dropping it would wake the
+                // thread for nothing.
                 std::mem::forget(duty);
                 self.write_together();
                 Ok(())
@@ -97,6 +102,8 @@ impl Writer {
         if !self.shared.queue.is_free() {
             return Some(request);
         }
+        // A lock that is taken means that others write: then queueing up is
+        // faster than waiting.
         let Ok(mut batches) = self.batches.try_lock() else {
             return Some(request);
         };
@@ -147,6 +154,7 @@ impl Writer {
             let Ok(mut batches) = self.batches.lock() else {
                 return;
             };
+            // Also with an empty batch, because ends may be owed.
             batches.write(&self.shared, &mut batch);
             batches.do_chores(&self.shared, taken.is_idle);
             if !taken.is_open {

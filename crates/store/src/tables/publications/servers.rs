@@ -30,6 +30,8 @@ impl Publications {
     /// it is.
     pub fn save_seen(&self, server: &str, seen: &str, at_ms: i64) -> Result<bool, StoreError> {
         let change = self.change(|connection| {
+            // The same again is no news, or every start of a server would
+            // wake all processes.
             let changed = connection.execute(
                 "INSERT INTO servers VALUES (?1, '', ?2, ?3, 0)
                  ON CONFLICT (name) DO UPDATE SET seen = ?2, seen_ms = ?3
@@ -54,6 +56,7 @@ impl Publications {
                 "INSERT INTO servers VALUES (?1, '', '', 0, 0) ON CONFLICT (name) DO NOTHING",
                 values![server],
             )?;
+            // By both: the owner decided on what was shown, and nothing that came since.
             let changed = connection.execute(
                 "UPDATE servers SET pins = ?2 WHERE name = ?1 AND pins = ?3 AND seen = ?4",
                 values![server, pins, &*before.pins, &*before.seen],

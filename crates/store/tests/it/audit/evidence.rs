@@ -310,6 +310,49 @@ fn heads_are_also_kept_elsewhere() {
     assert_eq!(copied.len(), 1);
 }
 
+/// A copy that could not be written is tried again, and stays a fault until it is there.
+#[test]
+fn a_head_that_the_copy_lacks_is_added_later() {
+    let home = Home::new("copied-later");
+    let folder = home.path.with_extension("copies");
+    let _ = fs::remove_dir_all(&folder);
+    let elsewhere = folder.join("heads");
+    let store = home.store();
+    store.audit().copy_heads_to(Some(elsewhere.clone()));
+    fill(&store, 0..5);
+    assert!(store.audit().sign().is_err());
+    assert!(store.audit().sign().is_err(), "it is still missing there");
+    assert!(store.audit().signing().fault.is_some());
+    fs::create_dir_all(&folder).unwrap();
+    store.audit().sign().unwrap();
+    store.audit().sign().unwrap();
+    assert!(store.audit().signing().fault.is_none());
+    let copied = read_heads(&elsewhere).unwrap();
+    assert_eq!(copied, read_heads(&home.path.join("audit/heads")).unwrap());
+    assert_eq!(copied.len(), 1);
+    drop(store);
+    let _ = fs::remove_dir_all(&folder);
+}
+
+/// Several processes may ask a witness about one head.
+#[test]
+fn a_cosigned_head_is_kept_once() {
+    let home = signed("cosigned-once");
+    let notes = read_heads(&home.path.join("audit/heads")).unwrap();
+    let store = home.store();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| store.audit().keep_cosigned(&notes[0]).unwrap());
+        }
+    });
+    assert_eq!(store.audit().witnessed_size().unwrap(), 20);
+    store.audit().keep_cosigned(&notes[1]).unwrap();
+    store.audit().keep_cosigned(&notes[0]).unwrap();
+    assert_eq!(store.audit().witnessed_size().unwrap(), 40);
+    let kept = read_heads(&home.path.join("audit/cosigned")).unwrap();
+    assert_eq!(kept, notes);
+}
+
 #[test]
 fn after_an_acknowledged_cut_signing_goes_on() {
     let home = signed("acknowledged");

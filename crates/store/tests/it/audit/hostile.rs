@@ -307,6 +307,14 @@ fn an_audit_in_the_database_is_refused() {
     let error = store::Store::open(&home.path, store::StoreSettings::standard()).unwrap_err();
     assert!(matches!(error, StoreError::Older { .. }), "{error}");
     assert!(!error.to_string().contains('\n'));
+    // Refused before it is changed: the steps that it lacks are not done.
+    home.sql("PRAGMA user_version = 1");
+    let error = store::Store::open(&home.path, store::StoreSettings::standard()).unwrap_err();
+    assert!(matches!(error, StoreError::Older { .. }), "{error}");
+    // Without the table it is an ordinary one, whose steps are tried.
+    home.sql("DROP TABLE records");
+    let error = store::Store::open(&home.path, store::StoreSettings::standard()).unwrap_err();
+    assert!(!matches!(error, StoreError::Older { .. }), "{error}");
 }
 
 /// Parts of the store connect at their first use. If the database is gone by then, or

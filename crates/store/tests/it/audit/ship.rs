@@ -15,10 +15,10 @@ use store::{
 use tokio::runtime::{Builder, Runtime};
 
 use super::database::{new_database, run_sql};
-use crate::scratch::{Home, cut, fill};
+use crate::scratch::{Home, cut, fill, opening};
 
 fn open(url: &str) -> Arc<ShipDatabase> {
-    Arc::new(ShipDatabase::new(url, None).unwrap())
+    Arc::new(ShipDatabase::new(url, None, None).unwrap())
 }
 
 fn key(store: &Store) -> NoteKey {
@@ -177,9 +177,43 @@ fn a_lost_connection_or_acknowledgement_loses_and_repeats_nothing() {
     let mut nowhere = Shipper::new(&store, gone).unwrap();
     let fault = wait(nowhere.step()).unwrap_err();
     assert!(matches!(fault, StoreError::Unavailable { .. }), "{fault}");
-    // A database elsewhere needs encryption, and a password never leaves in the clear.
-    let far = ShipDatabase::new("postgres://ring@db.example.com/ring", Some("secret"));
-    assert!(far.is_err());
+}
+
+/// A call that waits for the database goes on when its opening is there, and not when the
+/// database fails.
+#[test]
+fn a_call_can_wait_until_its_opening_is_shipped() {
+    let home = filled("ship-sync", 3);
+    let store = home.store();
+    key(&store);
+    let url = new_database();
+    let mut shipper = Shipper::new(&store, open(&url)).unwrap();
+    ship_all(&mut shipper);
+    let row = wait(store.audit().open(opening(7))).unwrap();
+    wait(store.audit().secure(&row)).unwrap();
+    let shipped = wait(async {
+        let waiting = store.audit().await_shipped(&row);
+        let shipping = async {
+            loop {
+                store.audit().shipping_wanted().await;
+                shipper.step().await.unwrap();
+            }
+        };
+        tokio::select! {
+            shipped = waiting => shipped,
+            () = shipping => Ok(()),
+        }
+    });
+    shipped.unwrap();
+    let gone = open("postgres://ring@%2Fnonexistent/none");
+    let mut nowhere = Shipper::new(&store, gone).unwrap();
+    let row = wait(store.audit().open(opening(8))).unwrap();
+    wait(nowhere.step()).unwrap_err();
+    let refused = wait(store.audit().await_shipped(&row));
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable { .. })),
+        "{refused:?}"
+    );
 }
 
 #[test]

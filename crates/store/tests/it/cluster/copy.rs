@@ -100,6 +100,10 @@ fn fill_the_rest(store: &Store) {
     store.scripts().keep(&journal, None).unwrap();
     let taken = store.scripts().take("k", 1_000).unwrap().unwrap();
     store.scripts().add(taken.id, "step", 9_000).unwrap();
+    store
+        .waiting_scripts()
+        .keep(("script", "call"), "await ask()", 1_000)
+        .unwrap();
     let job = NewJob {
         id: "j".to_owned(),
         caller: "ann".to_owned(),
@@ -174,7 +178,7 @@ fn told(home: &Path) -> String {
     let keys = Keys::open(home).unwrap();
     let publications = store.publications();
     format!(
-        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         publications.all().unwrap(),
         publications.text("hello").unwrap(),
         store.callers().all().unwrap(),
@@ -182,6 +186,7 @@ fn told(home: &Path) -> String {
         store.approvals().list(Listing::All, 1_000).unwrap(),
         store.people().all().unwrap(),
         store.jobs().of("ann", 77).unwrap(),
+        store.waiting_scripts().find("call").unwrap(),
         keys.all().unwrap(),
         keys.former(&key::key(&key::id([2; key::ID_BYTES]), [2; key::SECRET_BYTES]).digest()),
     )

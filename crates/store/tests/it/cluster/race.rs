@@ -1,17 +1,21 @@
 //! Many takers on two nodes: exactly one gets it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use model::govern::access::AccessLevel;
 use model::govern::access::quota::{self, LimitedCall, RateLimit};
 use model::govern::approval::{ApprovalScope, ApprovalState};
+use model::govern::trust::{Track, TrustState};
 use model::policy::risk::Level;
 use store::approvals::{Claim, GivenAnswer, WaitingPlace};
 use store::{Approval, Store};
 
 use crate::lab::{SharedHome, open, until};
 
-const NOW: i64 = 1_000_000;
-const LATER: i64 = NOW + 600_000;
+pub(super) const NOW: i64 = 1_000_000;
+pub(super) const LATER: i64 = NOW + 600_000;
 
-fn question(id: &str, binding: &str) -> Approval {
+pub(super) fn question(id: &str, binding: &str) -> Approval {
     Approval {
         id: id.to_owned(),
         state: ApprovalState::Pending,
@@ -37,7 +41,7 @@ fn question(id: &str, binding: &str) -> Approval {
     }
 }
 
-fn yes() -> GivenAnswer {
+pub(super) fn yes() -> GivenAnswer {
     GivenAnswer {
         scope: Some(ApprovalScope::Once),
         at_ms: NOW + 1,
@@ -50,6 +54,10 @@ fn yes() -> GivenAnswer {
 }
 
 fn claim(binding: &str, call: usize) -> Claim {
+    claim_of(binding, &call.to_string())
+}
+
+pub(super) fn claim_of(binding: &str, call: &str) -> Claim {
     Claim {
         call_id: format!("call-{call}"),
         binding: binding.to_owned(),
@@ -195,6 +203,61 @@ fn a_limit_over_two_nodes_is_reached_and_never_exceeded() {
     assert_eq!(entered.len(), 30);
 }
 
+/// Fifty takers on two nodes, each call under two limits: it counts under both or under
+/// neither, five run at one time, thirty in all, and what ends is free again.
+#[test]
+fn two_limits_hold_together_for_fifty_takers_on_two_nodes() {
+    let home = SharedHome::new("race-limits");
+    let stores = [home.store(), home.store()];
+    let mut few = limit(Some(30), None);
+    few.id = "day".to_owned();
+    let five = limit(None, Some(5));
+    let keys = [&five, &few].map(|limit| (limit.id.clone(), "ann".to_owned()));
+    let visit = LimitedCall {
+        caller: "ann",
+        groups: &[],
+        tool: "tool",
+        units: 1,
+        at_ms: 0,
+    };
+    let running = AtomicUsize::new(0);
+    let most = AtomicUsize::new(0);
+    let entered = race(&stores, 50, |store, _| {
+        let usage = store.usage();
+        let mut count = 0;
+        // A place is free again when another call ends, so each tries until the day is over.
+        for _ in 0..200 {
+            let entered = usage.change(&keys, 0, |tallies| {
+                let taken = std::mem::take(tallies);
+                let mut held: Vec<_> = [&five, &few].into_iter().zip(taken).collect();
+                let entered = quota::enter(&mut held, &visit, usage.process());
+                tallies.extend(held.into_iter().map(|(_, tally)| tally));
+                entered.map_err(|exceeded| exceeded.id)
+            });
+            match entered.unwrap().unwrap() {
+                Ok(()) => {}
+                Err(id) if id == "day" => break,
+                Err(_) => continue,
+            }
+            count += 1;
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            running.fetch_sub(1, Ordering::SeqCst);
+            let left = usage.change(&keys, 0, |tallies| {
+                for tally in tallies {
+                    tally.leave(usage.process(), 0, 0);
+                }
+            });
+            left.unwrap();
+        }
+        (count > 0).then_some(count)
+    });
+    assert_eq!(entered.iter().sum::<usize>(), 30);
+    assert!(most.load(Ordering::SeqCst) <= 5);
+    let left = stores[0].usage().peek(&keys).unwrap();
+    assert_eq!(left[0].processes().count(), 0, "every place is free");
+    assert_eq!(left[1].units(), 30);
+}
+
 /// The places of a node that is gone are free when its lease ends, and not before.
 #[test]
 fn places_of_a_dead_node_are_freed_with_its_lease() {
@@ -250,6 +313,39 @@ fn changes_are_seen_by_other_nodes_within_a_second() {
             .paused
             .is_some()
     );
+}
+
+/// A level that a caller loses on one node is lost on the other.
+#[test]
+fn trust_lost_on_one_node_is_lost_on_the_other() {
+    let home = SharedHome::new("trust");
+    let here = open(&home.node_with("trust-here", ""));
+    let there = open(&home.node_with("trust-there", ""));
+    let state = |level| TrustState {
+        all: Track {
+            level,
+            since_ms: 1,
+            verified_ms: 1,
+        },
+        categories: Default::default(),
+    };
+    // Known to both at the start: the levels a new caller begins with are no news.
+    let mut known = Some(state(AccessLevel::Standard));
+    here.callers()
+        .keep_trust("Ann", None, &state(AccessLevel::Standard), 8)
+        .unwrap();
+    for level in [AccessLevel::Restricted, AccessLevel::Sandboxed] {
+        let before = there.callers().version().unwrap();
+        here.callers()
+            .keep_trust("Ann", known.as_ref(), &state(level), 9)
+            .unwrap();
+        until("the other node sees it", || {
+            there.callers().version().unwrap() > before
+        });
+        let row = there.callers().get("ann").unwrap().unwrap();
+        assert_eq!(row.trust, Some(state(level)));
+        known = Some(state(level));
+    }
 }
 
 /// A key that was revoked on one node opens nothing on the other.

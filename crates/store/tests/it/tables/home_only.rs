@@ -36,7 +36,7 @@ fn a_home_from_before_keys_gets_them() {
          DROP TABLE keys; DROP TABLE audit_mark; DROP TABLE tool_grants; DROP TABLE servers;
          DROP TABLE former_keys;
          DROP TABLE audit_signed; DROP TABLE witnessed; DROP TABLE jobs;
-         DROP TABLE person_codes; DROP TABLE person_sessions; DROP TABLE published_texts;
+         DROP TABLE person_codes; DROP TABLE person_sessions; DROP TABLE published_texts; DROP TABLE waiting_scripts;
          DROP TRIGGER approvals_changed; ALTER TABLE approvals DROP COLUMN changed;
          ALTER TABLE approvals DROP COLUMN changed_binding;
          ALTER TABLE approvals DROP COLUMN why; PRAGMA user_version = 2",
@@ -67,7 +67,7 @@ fn folded_subjects_stay_paused_and_earn_again() {
          UPDATE callers SET shown = 'Ann' WHERE name = 'ann';
          DROP TABLE tool_grants; DROP TABLE servers; DROP TABLE former_keys;
          DROP TABLE audit_signed; DROP TABLE witnessed; DROP TABLE jobs;
-         DROP TABLE person_codes; DROP TABLE person_sessions; DROP TABLE published_texts;
+         DROP TABLE person_codes; DROP TABLE person_sessions; DROP TABLE published_texts; DROP TABLE waiting_scripts;
          DROP TRIGGER approvals_changed; ALTER TABLE approvals DROP COLUMN changed;
          ALTER TABLE approvals DROP COLUMN changed_binding;
          ALTER TABLE approvals DROP COLUMN why; PRAGMA user_version = 7",

@@ -18,3 +18,5 @@ pub(crate) mod publications;
 pub(crate) mod scripts;
 #[path = "usage.rs"]
 pub(crate) mod usage;
+#[path = "waiting_scripts.rs"]
+pub(crate) mod waiting_scripts;

@@ -2,8 +2,10 @@
 //! and what it is answered. The Studio calls the engine itself; these are the messages that
 //! the same call has at the agents' door, for people who write or debug a client.
 
+use engine::limit::NAME_SHOWN_CHARS_MAX;
 use model::reason::Reason;
 use model::record::outcome::{CallError, Outcome};
+use model::text;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -52,10 +54,10 @@ pub(super) fn eras(
             headers: vec![
                 ("MCP-Protocol-Version", MODERN.to_owned()),
                 ("Mcp-Method", "tools/call".to_owned()),
-                ("Mcp-Name", model::text::one_line(tool)),
+                ("Mcp-Name", text::one_line(tool)),
             ],
             request: request(modern),
-            response: response(outcome, Some(version)),
+            response: response(tool, outcome, Some(version)),
         },
         EraMessages {
             revision: LEGACY,
@@ -71,22 +73,38 @@ pub(super) fn eras(
                 ),
             ],
             request: request(json!({"name": tool, "arguments": arguments})),
-            response: response(outcome, None),
+            response: response(tool, outcome, None),
         },
     ]
 }
 
 /// The answer; `version` is our own, which the modern era hears.
-fn response(outcome: &Outcome, version: Option<&str>) -> Value {
+fn response(tool: &str, outcome: &Outcome, version: Option<&str>) -> Value {
     match &outcome.error {
-        // Denied and absent look the same at the agents' door.
-        Some(error) if error.reason == Reason::ToolUnknown => json!({
-            "jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": error.message},
-        }),
+        // Denied and absent look the same at the agents' door; only here is the reason told.
+        Some(error) if is_hidden(error.reason) => {
+            let name = text::elided(tool, NAME_SHOWN_CHARS_MAX);
+            let message = format!("there is no tool `{name}`");
+            json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": message}})
+        }
         Some(_) | None => {
             json!({"jsonrpc": "2.0", "id": 1, "result": result(outcome, version)})
         }
     }
+}
+
+/// Whether agents are told of a refusal that there is no such tool.
+fn is_hidden(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::ToolUnknown
+            | Reason::ToolDraft
+            | Reason::ToolNotExposed
+            | Reason::AccessDenied
+            | Reason::LevelDenied
+            | Reason::RequirementMissing
+            | Reason::RequirementNotGranted
+    )
 }
 
 fn result(outcome: &Outcome, version: Option<&str>) -> Value {
@@ -95,10 +113,10 @@ fn result(outcome: &Outcome, version: Option<&str>) -> Value {
         let server = json!({"name": "ringfence", "version": version});
         meta.insert("io.modelcontextprotocol/serverInfo".to_owned(), server);
     }
-    let text = |text: String| json!({"type": "text", "text": text});
+    let said = |text: String| json!({"type": "text", "text": text});
     let (mut content, structured) = match (&outcome.relayed, &outcome.error, &outcome.value) {
         (Some(relayed), _, _) => (relayed.content.clone(), relayed.structured.clone()),
-        (None, None, value) => (vec![text(outcome.text())], value.clone()),
+        (None, None, value) => (vec![said(outcome.text())], value.clone()),
         (None, Some(error), value) => {
             let details = CallError {
                 place: None,
@@ -108,19 +126,22 @@ fn result(outcome: &Outcome, version: Option<&str>) -> Value {
             meta.insert("ringfence/error".to_owned(), details.clone());
             let words = format!("{} [{}]", error.message, error.reason.code());
             match value {
-                Some(value) => (vec![text(value.to_string())], Some(value.clone())),
-                None => (vec![text(words)], Some(details)),
+                Some(value) => (vec![said(value.to_string())], Some(value.clone())),
+                None => (vec![said(words)], Some(details)),
             }
         }
     };
     meta.insert("ringfence/callId".to_owned(), json!(outcome.call_id));
-    content.extend(outcome.notes.iter().map(|note| text(note.clone())));
+    content.extend(outcome.notes.iter().map(|note| said(note.clone())));
     // Before 2026-07-28 it is an object or nothing.
     let structured = structured.filter(|value| version.is_some() || value.is_object());
     let mut result = json!({"content": content});
     if let Some(members) = result.as_object_mut() {
         members.extend(structured.map(|value| ("structuredContent".to_owned(), value)));
         members.insert("isError".to_owned(), json!(outcome.error.is_some()));
+        if version.is_some() {
+            members.insert("resultType".to_owned(), json!("complete"));
+        }
         members.insert("_meta".to_owned(), Value::Object(meta));
     }
     result

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use engine::checkup::Checkup;
 use engine::registry::Tool;
 use model::document::finding::any_error;
 use model::document::params::input_schema;
 use model::document::{ApprovalMode, Document};
 use model::govern::consent::Need;
-use model::policy::assessment::{Assessment, UsableDocument};
 use model::policy::risk::{Level, Risk};
 use model::text;
 use schemars::JsonSchema;
@@ -136,9 +136,10 @@ pub(super) fn need(need: &Need) -> NeedView {
 
 pub(super) fn check(studio: &Studio, _: &Asked, given: CheckBody) -> ApiResult<CheckView> {
     let engine = studio.engine();
-    let mut judged = engine.judge(&given.document);
-    let is_many = judged.len() > 1;
-    let (assessed, usable) = match judged.pop() {
+    let checkup = engine.check_draft(&given.document);
+    let mut checkup = checkup.map_err(|fault| refused(studio, &fault))?.documents;
+    let is_many = checkup.len() > 1;
+    let checkup = match checkup.pop() {
         Some(one) if !is_many => one,
         _ => return Err(ApiError::invalid("the text must be one document")),
     };
@@ -146,32 +147,23 @@ pub(super) fn check(studio: &Studio, _: &Asked, given: CheckBody) -> ApiResult<C
         .name
         .as_deref()
         .and_then(|name| engine.tool(name).ok());
-    Ok(checked(studio, &assessed, usable.as_ref(), saved.as_ref()))
+    Ok(checked(studio, &checkup, saved.as_ref()))
 }
 
-fn checked(
-    studio: &Studio,
-    assessed: &Assessment,
-    usable: Option<&Arc<UsableDocument>>,
-    saved: Option<&Tool>,
-) -> CheckView {
+fn checked(studio: &Studio, checkup: &Checkup, saved: Option<&Tool>) -> CheckView {
     let engine = studio.engine();
+    let assessed = &checkup.assessed;
+    let usable = assessed.usable.clone().map(Arc::new);
+    let usable = usable.as_ref();
     let before = saved.map(|tool| &tool.usable.facts.risk);
     let document = usable.map(|usable| &usable.document);
     let risk = usable.map(|usable| &usable.facts.risk);
-    let environment = engine.environment().unwrap_or_default();
     let name = assessed.name.clone();
-    let granted = name.as_deref().map(|name| engine.granted_in(name, None));
-    let found = match (&granted, document) {
-        (Some(granted), Some(document)) => granted.variables(document, &environment),
-        (_, _) => Vec::new(),
-    };
     let digest = usable.map(|usable| usable.facts.digest.to_string());
-    let is_taken = |name: &str| engine.is_name_taken(name, digest.as_deref().unwrap_or(""));
     let input_schema = document.map(|document| input_schema(&document.params));
     CheckView {
         ok: usable.is_some() && !any_error(&assessed.findings),
-        name_taken: name.as_deref().is_some_and(is_taken),
+        name_taken: checkup.is_taken,
         name: name.as_deref().map(text::one_line),
         tool_id: usable.map(|usable| usable.facts.tool_id.clone()),
         state: usable.and_then(|usable| serde_json::to_value(usable.facts.state).ok()),
@@ -180,7 +172,7 @@ fn checked(
         widens: risk.map(|risk| widened(before, risk)).unwrap_or_default(),
         findings: FindingView::all(&assessed.findings),
         params: document.map(params).unwrap_or_default(),
-        variables: variables(&found),
+        variables: variables(&checkup.variables),
         tool_safety: usable.and_then(|usable| serde_json::to_value(usable.safety()).ok()),
         approval: document.map(|document| approval_word(document.approval())),
         approval_suggested: risk.map(|risk| suggested(risk.level)),

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use engine::life::revision;
 use engine::policy_admin::ApplyFault;
 use engine::registry::Snapshot;
-use engine::server_settings::with_exposure;
 use model::govern::exposure::{Exposure, Selection};
 use model::text;
 use schemars::JsonSchema;
@@ -146,34 +145,16 @@ fn view(studio: &Studio, now: &Snapshot) -> ExposureView {
     }
 }
 
-/// The settings as they would be.
-fn changed(studio: &Studio, given: &ExposureBody) -> ApiResult<String> {
-    let now = studio.engine().registry().current();
-    let text = with_exposure(&now.settings.text, &given.exposure());
-    text.map_err(|fault| refused(studio, &fault))
-}
-
 pub(super) fn preview(studio: &Studio, _: &Asked, given: ExposureBody) -> ApiResult<ExposureView> {
     let engine = studio.engine();
     let now = engine.registry().current();
-    let text = changed(studio, &given)?;
-    let path = std::path::Path::new(engine::registry::CONFIG_FILE);
-    let settings = engine.candidate(path, Some(&text));
-    let settings = settings.map_err(|fault| refused(studio, &fault))?;
-    let checked = engine.registry().check_names(&settings);
-    checked.map_err(|fault| ApiError::invalid(fault.to_string()))?;
-    let then = engine.registry().under(&settings);
-    let then = then.map_err(|fault| refused(studio, &fault))?;
-    let names = |view: &ExposureView| -> BTreeSet<String> {
-        let exposed = view.tools.iter().filter(|tool| tool.exposed);
-        exposed.map(|tool| tool.name.clone()).collect()
-    };
-    let before = names(&view(studio, &now));
-    let mut after = view(studio, &then);
-    let is = names(&after);
-    after.added = is.difference(&before).cloned().collect();
-    after.removed = before.difference(&is).cloned().collect();
-    after.diff = diff(&now.settings.text, &text);
+    let would = engine.preview_exposure(&given.exposure());
+    let would = would.map_err(|fault| refused(studio, &fault))?;
+    let shown = |names: &[String]| names.iter().map(|name| text::one_line(name)).collect();
+    let mut after = view(studio, &would.then);
+    after.added = shown(&would.added);
+    after.removed = shown(&would.removed);
+    after.diff = diff(&now.settings.text, &would.text);
     after.revision = revision(&now.settings.text);
     Ok(after)
 }
@@ -183,9 +164,11 @@ pub(super) fn apply(
     asked: &Asked,
     given: ExposureBody,
 ) -> ApiResult<ExposureView> {
-    let text = changed(studio, &given)?;
-    let who = (asked.actor()?, "which tools are exposed");
-    match studio.engine().apply_settings(&text, &given.revision, who) {
+    let (wanted, actor) = (given.exposure(), asked.actor()?);
+    match studio
+        .engine()
+        .apply_exposure(&wanted, &given.revision, actor)
+    {
         Ok(()) => show(studio, asked),
         Err(ApplyFault::Changed) => {
             let message = "the settings changed since they were read";

@@ -23,6 +23,7 @@ pub(in crate::bodies::toolbox) async fn status(
         "-z",
         "--untracked-files=all",
         "--ignore-submodules=all",
+        // A renamed file has two paths, which the reader of this output does not expect.
         "--no-renames",
     ];
     let output = repository.succeed(GitCall::reading(&arguments)).await?;
@@ -43,6 +44,7 @@ fn read_status(text: &str, is_cut: bool) -> Value {
                 Some(("head", head)) if head != "(detached)" => branch = Some(head.to_owned()),
                 Some(("upstream", name)) => upstream = Some(name.to_owned()),
                 Some(("ab", counts)) => {
+                    // `+2 -1`, here without the signs.
                     let mut counts = counts.split(' ').map(|count| count.get(1..));
                     let mut next = || counts.next().flatten()?.parse().ok();
                     ahead = next().unwrap_or(0);
@@ -72,6 +74,7 @@ fn read_status(text: &str, is_cut: bool) -> Value {
 
 /// A changed entry: `XY`, fields, path.
 fn changed(rest: &str, fields: usize) -> Option<Value> {
+    // Counted from the left: a path may hold spaces.
     let mut parts = rest.splitn(fields + 1, ' ');
     let letters = parts.next()?;
     let path = parts.last()?;
@@ -101,10 +104,12 @@ pub(in crate::bodies::toolbox) async fn log(
     let mut arguments = vec![
         "log",
         "-z",
+        // Signatures are checked by a program that the repository's settings name.
         "--no-show-signature",
         "--no-color",
         &count,
         &format,
+        // A ref that begins with `-` stays a ref, and behind `--` a path stays a path.
         "--end-of-options",
         from,
         "--",
@@ -148,6 +153,7 @@ pub(in crate::bodies::toolbox) async fn diff(
     let mut arguments = vec![
         "diff",
         "--no-color",
+        // Both start programs that the repository names.
         "--no-ext-diff",
         "--no-textconv",
         "--no-renames",

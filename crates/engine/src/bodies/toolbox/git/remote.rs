@@ -14,6 +14,7 @@ use url::Url;
 
 use super::{GitCall, GitOutput, Repository, failed, refuse};
 use crate::bodies::toolbox::ToolboxWork;
+use crate::connections;
 use crate::refusal::CallRefusal;
 use crate::run::RunResult;
 
@@ -34,6 +35,7 @@ pub(in crate::bodies::toolbox) async fn clone(
     let repository = Repository::stage_clone(work, &directory).await?;
     let credential = credential(work, &url, false)?;
     let route = GitRoute::new(url.clone(), GitService::UploadPack, credential.as_ref());
+    // Git keeps the true address in its settings and is led to our route.
     let instead = format!("url.{}.insteadOf={url}", route_url());
     let depth = work.number("depth").unwrap_or(1);
     let depth_flag = format!("--depth={depth}");
@@ -44,12 +46,15 @@ pub(in crate::bodies::toolbox) async fn clone(
         "-c",
         &instead,
         "-c",
+        // Attack: a link in the repository that leads out of the folder. It becomes a
+        // plain file.
         "core.symlinks=false",
         "clone",
         "--quiet",
         "--no-recurse-submodules",
         "--single-branch",
         "--no-tags",
+        // No templates: they could bring hooks.
         "--template=",
     ];
     if depth > 0 {
@@ -113,6 +118,7 @@ pub(in crate::bodies::toolbox) async fn fetch(
     let url = origin(&repository).await?;
     let before = references(&repository).await?;
     let branch = work.text("branch").unwrap_or("*");
+    // The `+` takes a branch that was rewritten there. Only our copy of it changes.
     let spec = format!("+refs/heads/{branch}:refs/remotes/origin/{branch}");
     let credential = credential(work, &url, false)?;
     let route = GitRoute::new(url, GitService::UploadPack, credential.as_ref());
@@ -195,6 +201,7 @@ pub(in crate::bodies::toolbox) async fn push(
         .lines()
         .find(|line| line.contains("refs/heads/"));
     let summary = summary.unwrap_or_default().replace('\t', " ");
+    // `=` marks a reference that was up to date.
     let pushed = !summary.starts_with('=');
     repository.finish().await?;
     Ok(RunResult::done(json!({
@@ -242,6 +249,8 @@ fn credential(
         connection.name == name
             && connection.kind == ConnectionKind::Git
             && connection.serves(&work.request.caller, &work.groups)
+            // The port as well: a credential for one service must not reach another on
+            // the same host.
             && Some(connection.port) == url.port_or_known_default()
             && url
                 .host()
@@ -253,17 +262,10 @@ fn credential(
             "the connection `{name}` does not allow pushes"
         )));
     }
-    let Some(variable) = &found.credential else {
+    let secret = connections::credential(work.engine.variable_source(), &work.masker, found)?;
+    let Some(secret) = secret else {
         return Ok(None);
     };
-    let variables = work.engine.variable_source().read();
-    let unavailable = || {
-        let message = "the credential of the connection is not set; the operator can see why";
-        CallRefusal::new(CallError::new(Reason::SecretsUnavailable, message))
-    };
-    let variables = variables.map_err(|_| unavailable())?;
-    let secret = variables.get(variable).filter(|value| !value.is_empty());
-    let secret = secret.ok_or_else(unavailable)?.to_owned();
     let user = found.user.clone().unwrap_or_else(|| "git".to_owned());
     Ok(Some(GitCredential { user, secret }))
 }
@@ -283,6 +285,7 @@ fn directory(work: &ToolboxWork<'_>, url: &Url) -> Result<String, CallRefusal> {
     let is_plain = path
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
+    // A name that begins with a dash would be read as an option.
     let is_safe = host::files::untouchable(path).is_none() && !directory.starts_with('-');
     match is_plain && is_safe && !directory.is_empty() {
         true => Ok(directory),

@@ -116,6 +116,7 @@ pub(in crate::bodies::toolbox) async fn commit(
         &email,
         "commit",
         "--quiet",
+        // Hooks are programs of the repository.
         "--no-verify",
         "--no-gpg-sign",
         "--no-status",
@@ -165,6 +166,7 @@ fn nothing_to_commit(output: GitOutput) -> CallRefusal {
 
 /// Who commits: the caller, by a name and an address that mean no one else.
 fn identity(work: &ToolboxWork<'_>) -> (String, String) {
+    // No `<`, `>` or line break: they would end the name in the commit.
     let fits = |character: &char| character.is_alphanumeric() || " -_.:@".contains(*character);
     let name: String = work.request.caller.name.chars().filter(fits).collect();
     let name = match name.trim() {

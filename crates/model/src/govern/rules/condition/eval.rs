@@ -52,6 +52,8 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             None => {
+                // Nothing is left: later parts must not go on with what a large one could
+                // not use.
                 self.left = 0;
                 Err(Unevaluable::TooCostly)
             }
@@ -69,6 +71,7 @@ impl<'a> Run<'a> {
             Expr::Root(root) => Ok(self.root(*root)),
             Expr::Bound(slot) => match self.bound.get(*slot).cloned() {
                 Some(value) => {
+                    // The value is copied, so its size is paid for.
                     self.spend(value.weight() / limits::CONDITION_TEXT_BYTES_PER_STEP)?;
                     Ok(value)
                 }
@@ -117,6 +120,7 @@ impl<'a> Run<'a> {
             }
             Expr::Matches(of, pattern) => match self.value(of)? {
                 Value::Text(text) => {
+                    // A pattern costs more by the byte than a comparison.
                     self.spend_text(&text, limits::CONDITION_PATTERN_BYTES_PER_STEP)?;
                     Ok(Value::Bool(pattern.is_match(&text)))
                 }
@@ -140,6 +144,7 @@ impl<'a> Run<'a> {
             match self.truth(expr) {
                 Ok(is) if is == deciding => return Ok(Value::Bool(deciding)),
                 Ok(_) => {}
+                // The budget is spent: no other member can be looked at.
                 Err(Unevaluable::TooCostly) => return Err(Unevaluable::TooCostly),
                 Err(why) => spoiled = spoiled.or(Some(why)),
             }
@@ -150,6 +155,7 @@ impl<'a> Run<'a> {
     fn root(&self, root: Root) -> Value<'a> {
         let scope = self.scope;
         let text = |text: &'a str| Value::Text(Cow::Borrowed(text));
+        // Rounds down before 1970 as well.
         let minutes = scope.at_ms.div_euclid(60_000);
         match root {
             Root::Args => Value::Object(scope.args),
@@ -200,6 +206,7 @@ impl<'a> Run<'a> {
         let index = self.value(index)?;
         match (&of, &index) {
             (Value::Object(members), Value::Text(name)) => {
+                // Looking a name up compares it.
                 self.spend_text(name, limits::CONDITION_TEXT_BYTES_PER_STEP)?;
                 match members.get(name.as_ref()) {
                     Some(value) => Ok(Value::from_json(value)),
@@ -261,6 +268,7 @@ impl<'a> Run<'a> {
                 if left.len() != right.len() {
                     return Ok(false);
                 }
+                // Each member is a step of its own, so a large object ends by the budget.
                 for (name, value) in *left {
                     let Some(other) = right.get(name) else {
                         return Ok(false);
@@ -421,6 +429,7 @@ impl<'a> Run<'a> {
         }
         let (mut yes, mut no, mut spoiled) = (0_usize, 0_usize, None);
         for member in of.members() {
+            // Also drops what quantifiers within bound for the member before.
             self.bound.truncate(slot);
             self.bound.push(member);
             match self.truth(inner) {

@@ -42,6 +42,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ConditionFault> {
         let (kind, after) = match first {
             '"' | '\'' => quoted(rest, first, false, at)?,
             'r' if rest
+                // `None` also where the next character is not ASCII.
                 .get(1..2)
                 .is_some_and(|next| next == "'" || next == "\"") =>
             {
@@ -150,7 +151,9 @@ fn quoted(rest: &str, quote: char, raw: bool, at: usize) -> Result<(Kind, &str),
             Some('u') => {
                 let digits: String = chars.by_ref().take(4).map(|(_, c)| c).collect();
                 let code = u32::from_str_radix(&digits, 16).ok();
-                code.filter(|_| digits.len() == 4).and_then(char::from_u32)
+                // A sign is a part of a number to the standard library, and none of a code.
+                let is_plain = digits.len() == 4 && !digits.starts_with('+');
+                code.filter(|_| is_plain).and_then(char::from_u32)
             }
             Some(_) | None => None,
         };

@@ -37,6 +37,9 @@ const QUANTIFIERS: &[(&str, Quantifier)] = &[
     ("exists", Quantifier::Some),
     ("exists_one", Quantifier::One),
 ];
+/// Names that are listed where none is near, at most.
+const LISTED_MAX: usize = 8;
+
 const ROOTS: &[&str] = &["args", "caller", "tool", "risk", "time", "has"];
 
 pub(super) fn parse(text: &str) -> Result<Expr, ConditionFault> {
@@ -250,6 +253,7 @@ impl Parser<'_> {
 
     fn parse_unary(&mut self) -> Result<Expr, ConditionFault> {
         if self.eat("!") {
+            // `!!!!…` recurses without a bracket, so each sign counts as a level.
             return self.deeper(|parser| Ok(Expr::Not(Box::new(parser.parse_unary()?))));
         }
         if self.eat("-") {
@@ -264,6 +268,7 @@ impl Parser<'_> {
         loop {
             links += 1;
             if links > limits::CONDITION_DEPTH_MAX {
+                // As in `chain`: each link is a level for the evaluator.
                 let message = format!("more than {} fields in a row", limits::CONDITION_DEPTH_MAX);
                 return Err(self.fault(message, None));
             }
@@ -274,6 +279,7 @@ impl Parser<'_> {
             } else if self.eat(".") {
                 let at = self.at();
                 let Kind::Name(name) = self.take() else {
+                    // Back to the token, so that the fault points at it.
                     self.next -= 1;
                     return Err(self.fault("a name is needed after `.`".to_owned(), None));
                 };
@@ -322,9 +328,11 @@ impl Parser<'_> {
         }
         self.take();
         self.need(",")?;
+        // A number instead of the name: the evaluator looks nothing up.
         let slot = self.bound.len();
         self.bound.push(name);
         let inner = self.expression();
+        // Before the fault is passed on, so that the names stay in step.
         self.bound.pop();
         let inner = inner?;
         self.need(")")?;
@@ -402,6 +410,7 @@ impl Parser<'_> {
         if self.eat("(") {
             return self.function(name, at);
         }
+        // From the inside: an inner name hides an outer one.
         if let Some(slot) = self.bound.iter().rposition(|bound| bound == name) {
             return Ok(Expr::Bound(slot));
         }
@@ -486,6 +495,7 @@ fn applied(function: Function, of: Box<Expr>, at: usize) -> Result<Expr, Conditi
 }
 
 fn one_or(mut many: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
+    // Popped to take the only one without a copy.
     match (many.len(), many.pop()) {
         (1, Some(only)) => only,
         (_, Some(last)) => {
@@ -502,10 +512,19 @@ fn unknown<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> ConditionFault {
+    let known: Vec<_> = known.into_iter().collect();
+    let fix = match nearest(name, known.iter().copied()) {
+        Some(near) => Some(format!("did you mean `{near}`?")),
+        // Few enough to read, so a person who guessed far off still learns them.
+        None if !known.is_empty() && known.len() <= LISTED_MAX => {
+            Some(format!("there are `{}`", known.join("`, `")))
+        }
+        None => None,
+    };
     ConditionFault {
         at,
         message: format!("there is no {what} `{}`", elided(name, 60)),
-        fix: nearest(name, known).map(|near| format!("did you mean `{near}`?")),
+        fix,
     }
 }
 

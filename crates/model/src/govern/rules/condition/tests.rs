@@ -250,6 +250,12 @@ const SLIPS: &[(&str, usize, &str, Option<&str>)] = &[
         "`<` is not expected here",
         Some("put brackets around one of the two comparisons"),
     ),
+    (
+        "parameters.amount > 1",
+        0,
+        "there is no name `parameters`",
+        Some("there are `args`, `caller`, `tool`, `risk`, `time`"),
+    ),
     ("args.a + ", 9, "expected a value, found the end", None),
     ("(args.a", 7, "expected `)`, found the end", None),
     ("'abc", 0, "a string without its closing quote", None),

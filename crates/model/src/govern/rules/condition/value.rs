@@ -33,6 +33,7 @@ impl<'a> Value<'a> {
             Json::Object(members) => Value::Object(members),
             Json::Number(number) => {
                 let whole = number.as_i64().map(i128::from);
+                // Above the range of `i64` a number is still whole.
                 let whole = whole.or_else(|| number.as_u64().map(i128::from));
                 match (whole, number.as_f64()) {
                     (Some(whole), _) => Value::Int(whole),
@@ -157,6 +158,8 @@ pub(super) fn order(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
 
 /// Exact, where turning one into the other would round: 2⁵³ + 1 is more than 2⁵³.
 fn whole_against(whole: i128, double: f64) -> Ordering {
+    // Beyond every integer of JSON, and well within `i128`, so that the cast below is
+    // exact.
     if double >= 1e30 {
         return Ordering::Less;
     }

@@ -174,6 +174,21 @@ fn between_an_acknowledgement_and_the_next_head_the_log_is_whole() {
     assert_eq!(check(&after, kept(&heads)).1.as_deref(), Some(what));
 }
 
+/// Attack: the log is rewritten, and a cut that never was is reported and acknowledged at
+/// its end, so that the heads of before seem void.
+#[test]
+fn a_forged_cut_at_the_end_excuses_no_rewriting() {
+    let records = chain(40, "one");
+    let heads = kept(&[10, 40].map(|size| head(&records, size)));
+    let mut cut = Notice::new(Act::AuditCut, SERVER, "log", "cut");
+    cut.id = "the-cut".to_owned();
+    let known = Notice::new(Act::AuditCutAcknowledged, "owner", "cli", "known").about("the-cut");
+    let others = (12..50).map(|_| Notice::new(Act::KeyMade, SERVER, "test", "forged"));
+    let forged = of_notices(records[..12].to_vec(), others.chain([cut, known]));
+    let what = "11: records 11 to 40 are not those that were signed";
+    assert_eq!(check(&forged, heads), (10, Some(what.to_owned())));
+}
+
 #[test]
 fn a_fork_without_an_acknowledged_cut_is_found() {
     let (before, after) = cut_log(false);

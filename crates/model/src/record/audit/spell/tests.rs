@@ -59,8 +59,9 @@ prop_compose! {
         reason in any::<Option<String>>(),
         note in any::<Option<String>>(),
         rule in any::<Option<String>>(),
+        us in any::<Option<u64>>(),
     ) -> GateRecord {
-        GateRecord { gate: gate.into(), verdict: verdict.into(), reason: reason.map(Into::into), note, rule }
+        GateRecord { gate: gate.into(), verdict: verdict.into(), reason: reason.map(Into::into), note, rule, us }
     }
 }
 

@@ -147,6 +147,7 @@ fn decode<const WIDTH: usize>(
         let rest = (first..count).map(|index| letters.byte(index));
         view.bytes.extend(rest.take_while(|byte| wanted.has(*byte)));
         let length = view.bytes.len() - out;
+        // At the end of the run a secret may be cut, so less of it is enough.
         let length_min = match first + length == count {
             true => limits::SECRET_CHARS_MIN.min(wanted.bytes_min),
             false => wanted.bytes_min,
@@ -176,6 +177,7 @@ impl<const WIDTH: usize> Letters<'_, WIDTH> {
                 five_bits(letter)
             })
         };
+        // With five bits a letter, a byte may lie in three letters.
         let bits = value(letter) << (2 * WIDTH) | value(letter + 1) << WIDTH | value(letter + 2);
         u8::try_from(bits >> (3 * WIDTH - bit - 8) & 0xff).unwrap_or_default()
     }
@@ -208,6 +210,7 @@ fn letters(source: &[u8], from: usize, letters_min: usize) -> Option<(usize, usi
             [b'\n', ..] => end + 1,
             _ => return Some((start, end)),
         };
+        // A shorter line is the last of a folded text.
         if end - line < letters_min || !is_letter(next) {
             return Some((start, end));
         }

@@ -59,6 +59,7 @@ fn next(source: &[u8], from: usize, is_mark: impl Fn(u8) -> bool) -> Option<usiz
     const BLOCK: usize = 16;
     let rest = source.get(from..)?;
     let (blocks, last) = rest.as_chunks::<BLOCK>();
+    // Looks at all bytes of the block: without an early end there is no branch.
     let has_mark = |block: &[u8; BLOCK]| block.iter().fold(false, |any, byte| any | is_mark(*byte));
     let block = blocks.iter().position(has_mark);
     let at = block.unwrap_or(blocks.len()) * BLOCK;
@@ -118,6 +119,7 @@ fn backslash(text: &[u8]) -> Option<(Decoded, usize)> {
         [_, b'f', ..] => control(12),
         [_, b'v', ..] => control(11),
         [_, b'x', high, low, ..] => {
+            // JavaScript means the character by it, not the byte.
             let number = hex(*high)? << 4 | hex(*low)?;
             Some((Decoded::character(char::from(number)), 4))
         }

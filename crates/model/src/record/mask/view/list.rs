@@ -10,6 +10,7 @@ pub(super) fn unlist(source: &[u8], wanted: &Wanted, mut view: View) -> Option<V
         at = comma + 1;
         let head = source.get(..comma).unwrap_or_default();
         let digits = head.iter().rev().take_while(|byte| is_digit(**byte));
+        // A byte has three digits. A fourth says that it is none.
         let digits = digits.take(4).count();
         let Some(first) = item(source, comma - digits) else {
             continue;
