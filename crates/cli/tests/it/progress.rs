@@ -4,9 +4,10 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use model::record::audit::{Act, Notice};
+use rustix::process::{Pid, Signal, kill_process};
 use store::{Store, StoreSettings};
 
 use crate::ringfence;
@@ -127,20 +128,43 @@ fn grow(home: &Path, count: usize) {
     }
 }
 
-/// What a terminal showed while the audit was read. A log that is read at once shows no
-/// bar, so it grows until there is one.
+/// What a terminal showed while the audit was read, by a process that runs for moments only:
+/// a fast machine reads any log at once, and then there is no bar.
 fn reading(name: &str, command: &str, words: &str) -> Vec<u8> {
     let folder = scratch(name);
     let mut shown = Vec::new();
-    for more in [200, 400, 800, 1_600] {
+    for more in [200, 400, 800] {
         grow(&folder.join("ring"), more);
-        let line = format!("TERM=xterm {PROGRAM} {command} --home ring");
-        shown = Terminal::start(&line, &folder).ended();
+        // The shell around it stays: `script` would stop together with its own child.
+        let line = format!(
+            "TERM=xterm sh -c 'echo $$ >pid; exec {PROGRAM} {command} --home ring'; true"
+        );
+        let mut terminal = Terminal::start(&line, &folder);
+        interrupt(&mut terminal, &folder.join("pid"));
+        shown = terminal.ended();
         if String::from_utf8_lossy(&shown).contains(words) {
             break;
         }
     }
     shown
+}
+
+/// Stops a process again and again, for twenty times as long as it runs, until it has ended.
+fn interrupt(terminal: &mut Terminal, pid_file: &Path) {
+    while terminal.is_running() {
+        let pid = std::fs::read_to_string(pid_file).unwrap_or_default();
+        let pid = pid.trim().parse().ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            // It may have ended.
+            let _ = kill_process(pid, Signal::STOP);
+            // Sleeps: for so long the process stands still.
+            std::thread::sleep(Duration::from_millis(40));
+            let _ = kill_process(pid, Signal::CONT);
+        }
+        // Sleeps: for so long it runs.
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    std::fs::remove_file(pid_file).unwrap();
 }
 
 /// The bar says how far it is, and nothing of it is left.

@@ -11,7 +11,7 @@ use model::record::job::JobState;
 use store::Store;
 
 use super::race::{LATER, NOW, claim_of, question, yes};
-use crate::lab::{SharedHome, open};
+use crate::lab::{SharedHome, open, until};
 
 const CHILD: &str = env!("CARGO_BIN_EXE_store-test-child");
 
@@ -96,9 +96,13 @@ fn check_after(
     said: impl Fn(&str) -> bool,
 ) {
     let own = here.usage().process();
-    shared.sql(&format!(
-        "UPDATE processes SET expires = clock_timestamp() - interval '1 second' WHERE id <> '{own}'"
-    ));
+    // More than once: a statement that the dead node had sent may still be carried out, and
+    // renew its lease.
+    let end_leases = || {
+        shared.sql(&format!(
+            "UPDATE processes SET expires = clock_timestamp() - interval '1 second' WHERE id <> '{own}'"
+        ));
+    };
     // An approval that the dead node used is used; one it did not use can be used here, once.
     let uses = |at: i64| here.approvals().claim(&claim_of(name, "here"), at).unwrap();
     let here_too = uses(NOW + 2).is_some();
@@ -110,11 +114,19 @@ fn check_after(
     let used = shared.ask(&format!("SELECT uses FROM approvals WHERE id = '{name}'"));
     assert_eq!(used, "1", "{step}");
     // Its place is free, whatever it held.
-    assert!(enter(here, name), "{step}: a place is left");
+    until(&format!("{step}: its place is free"), || {
+        end_leases();
+        enter(here, name)
+    });
     // Its job runs no more.
-    let job = here.jobs().get(&format!("job-{name}"), "ann", 3).unwrap();
-    if let Some(job) = job {
-        let state = job.end.map(|end| end.state);
+    let job = || here.jobs().get(&format!("job-{name}"), "ann", 3).unwrap();
+    if job().is_some() {
+        let end = || job().and_then(|job| job.end);
+        until(&format!("{step}: its job is over"), || {
+            end_leases();
+            end().is_some()
+        });
+        let state = end().map(|end| end.state);
         let expected = match (said("ended"), state) {
             (true, _) => Some(JobState::Done),
             // It may have been written, and the child did not live to say so.
