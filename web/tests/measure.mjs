@@ -62,9 +62,17 @@ async function paint(browser, world) {
   for (let turn = 0; turn < 15; turn++) {
     await page.reload();
     await page.locator('[data-test=connection].live').waitFor();
-    const times = await page.evaluate(() => ({ paint: performance.getEntriesByName('first-contentful-paint')[0]?.startTime, now: performance.now() }));
-    first.push(times.paint);
-    ready.push(times.now);
+    ready.push(await page.evaluate(() => performance.now()));
+    // The browser may tell of its first paint later than the page has news.
+    first.push(
+      await page.evaluate(
+        () =>
+          new Promise((resolve) => {
+            const told = (entries) => entries.filter((entry) => entry.name === 'first-contentful-paint').forEach((entry) => resolve(entry.startTime));
+            new PerformanceObserver((list) => told(list.getEntries())).observe({ type: 'paint', buffered: true });
+          }),
+      ),
+    );
   }
   add('first paint of the page, signed in', first, '300');
   add('the same until it follows events', ready, '');

@@ -49,7 +49,7 @@ impl Engine {
         Box::pin(self.record_call(request))
     }
 
-    async fn record_call(&self, request: CallRequest) -> Masked<Outcome> {
+    async fn record_call(&self, mut request: CallRequest) -> Masked<Outcome> {
         let started = Instant::now();
         // The timer's clock: `even_out` sleeps to a moment counted from here.
         let began = tokio::time::Instant::now();
@@ -66,12 +66,15 @@ impl Engine {
             Err(fault) => return withhold(self, &record, &fault),
         };
         self.observe("opened");
+        // One snapshot for the call, taken by its door or here.
+        let seen = request.snapshot.take();
+        let now = seen.unwrap_or_else(|| self.registry().current());
         // Biased, so that a cancelled call does not start its body in the same poll.
         let walked = tokio::select! {
             biased;
             () = request.cancel.cancelled() => Err(cancelled()),
             () = sleep_until(request.deadline) => Err(late()),
-            walked = walk(self, &request, &row, &mut record, &mut hold) => walked,
+            walked = walk(self, now, &request, &row, &mut record, &mut hold) => walked,
         };
         self.observe("ran");
         let outcome = record.outcome(walked);
@@ -125,12 +128,12 @@ fn withhold(engine: &Engine, record: &CallRecord, fault: &StoreError) -> Masked<
 /// Steps 1 to 9: caller, tool, access, arguments, policy, rules, limits, approval, run.
 async fn walk(
     engine: &Engine,
+    now: Arc<Snapshot>,
     request: &CallRequest,
     row: &OpenRow,
     record: &mut CallRecord,
     hold: &mut CallHold,
 ) -> Result<RunResult, CallRefusal> {
-    let now = engine.registry().current();
     // Before the first gate: whether arguments are kept holds for refusals, too.
     record.follow(&now.config);
     // A door that refuses does so here, behind the open row, so that the audit has the

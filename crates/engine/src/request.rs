@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::limit;
 use crate::question::Approver;
 use crate::refusal::{CallRefusal, Gate};
+use crate::snapshot::Snapshot;
 use crate::waiting_script::RunningScript;
 
 /// The name a caller is remembered by, as the audit has it.
@@ -72,6 +73,9 @@ pub struct CallRequest {
     /// Why its door cannot make it, if it cannot. The attempt is written down like any
     /// other, and nothing runs.
     pub refused: Option<Refused>,
+    /// What its door has just looked at for it, so that door and engine go by the same
+    /// settings; otherwise the call looks itself. It is not kept while the call waits.
+    pub snapshot: Option<Arc<Snapshot>>,
 }
 
 /// A call that its door cannot make: a bound of the door itself, or an answer that came
@@ -178,6 +182,7 @@ impl CallRequest {
             files: None,
             script: None,
             refused: None,
+            snapshot: None,
         }
     }
 

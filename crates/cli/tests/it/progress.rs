@@ -136,9 +136,8 @@ fn reading(name: &str, command: &str, words: &str) -> Vec<u8> {
     for more in [200, 400, 800] {
         grow(&folder.join("ring"), more);
         // The shell around it stays: `script` would stop together with its own child.
-        let line = format!(
-            "TERM=xterm sh -c 'echo $$ >pid; exec {PROGRAM} {command} --home ring'; true"
-        );
+        let line =
+            format!("TERM=xterm sh -c 'echo $$ >pid; exec {PROGRAM} {command} --home ring'; true");
         let mut terminal = Terminal::start(&line, &folder);
         interrupt(&mut terminal, &folder.join("pid"));
         shown = terminal.ended();

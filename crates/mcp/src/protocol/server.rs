@@ -387,7 +387,7 @@ impl ServerHandler for McpServer {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.prompt(request, context).await
+        Box::pin(self.prompt(request, context)).await
     }
 
     async fn read_resource(
@@ -395,15 +395,17 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.read(request, context).await
+        Box::pin(self.read(request, context)).await
     }
 
-    /// For the transport, which checks headers against the schema. It does not know
-    /// who asks, so it learns nothing but the names of the arguments. A client knows the
-    /// headers of a changed tool from a list, and every list looks at the files.
+    /// For the transport, which checks the headers that a schema names. Only schemas of MCP
+    /// servers name any; to make another one for each call would be for nothing. The transport
+    /// does not know who asks, so it learns nothing but the names of the arguments. A client
+    /// knows the headers of a changed tool from a list, and every list looks at the files.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let latest = self.inner().engine.registry().latest();
         let found = latest.tool(name)?;
+        found.body.server()?;
         let schema = tool::schema(&found.body, &found.usable.document);
         Some(Tool::new_with_raw(name.to_owned(), None, schema))
     }
@@ -413,7 +415,9 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.call(request, context).await
+        // On the heap: rmcp moves the future of a request several times, and every method has
+        // room in it for the largest.
+        Box::pin(self.call(request, context)).await
     }
 
     fn accepted_subscription_filter(
@@ -453,7 +457,7 @@ impl ServerHandler for McpServer {
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
         if method == "tools/call" {
-            self.record_misfit(params, &context).await?;
+            Box::pin(self.record_misfit(params, &context)).await?;
         }
         if matches!(method.as_str(), "tools/call" | "tools/list") {
             let message = format!("the params do not fit `{method}`");

@@ -77,9 +77,7 @@ impl McpServer {
             request.progress = Some(progress);
             (token, feed)
         });
-        // On the heap: the future of a call is large, and the futures around it are
-        // moved.
-        let calling = Box::pin(engine.call(request));
+        let calling = engine.call(request);
         let call = async {
             tokio::select! {
                 outcome = calling => outcome.into_inner(),
@@ -129,8 +127,7 @@ impl McpServer {
         call.session = self.session(&context.extensions, era);
         call.trace = trace(context);
         let may_elicit = now.may_elicit(name);
-        // The call may wait for a person, and must not keep the snapshot alive.
-        drop(now);
+        call.snapshot = Some(now);
         // Before the state is opened: a call there is no room for must not use up an
         // answer.
         call.refused = refuse_busy(inner, &slot, &caller);
