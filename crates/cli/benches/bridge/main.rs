@@ -2,7 +2,8 @@
 //! all gates and a durable audit, and through other people's proxies.
 //!
 //! Prints one JSON object; `cargo xtask bench bridge`. Everything is measured in one run by
-//! the same clients. Processor time is that of the proxy and of the echo behind it. FastMCP's
+//! the same clients. A relay that is nothing but the protocol's library on both sides shows what
+//! passing a call on costs at least. Processor time is that of the proxy and of the echo behind it. FastMCP's
 //! proxy has the echo at an address, `mcp-proxy` over pipes; each is compared with ours in
 //! front of the same. Proxies are measured where `cargo xtask peers` has installed them, and
 //! left out otherwise. `-- --small` only shows that it works.
@@ -66,13 +67,21 @@ fn main() -> ExitCode {
     let (governed, governed_wait) = (measure(&ours), wait(&ours));
     drop(ours);
     let pipes = Route::ringfence_pipes();
-    let over_pipes = measure(&pipes);
+    let (over_pipes, pipes_wait) = (measure(&pipes), wait(&pipes));
     drop(pipes);
+    let relay = Route::relay();
+    let relayed = measure(&relay);
+    drop(relay);
+    report["a relay without gates, over pipes"] = row(&relayed);
+    report["relay / direct"] = json!(relayed.cpu_us / bare.cpu_us);
+    report["ringfence over pipes / relay"] = json!(over_pipes.cpu_us / relayed.cpu_us);
     report["ringfence"] = row(&governed);
     report["ringfence, over pipes"] = row(&over_pipes);
     report["ringfence / direct"] = json!(governed.cpu_us / bare.cpu_us);
     report["p99 ms beyond direct"] = json!(governed.p99_ms - bare.p99_ms);
     report["p99 ms beyond direct, 800 calls a second"] = json!(governed_wait - bare_wait);
+    // A server in its jail counts as less than L4, so a call does not wait for the disk.
+    report["p99 ms beyond direct, over pipes, 800 calls a second"] = json!(pipes_wait - bare_wait);
     for (name, route, ours) in [
         (
             "fastmcp",

@@ -23,22 +23,22 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 
 use crate::load::{Era, FULL, Measured};
-use crate::server::{Peer, Server};
+use crate::server::{OtherSdk, Server};
 
 /// The same echo on the official SDKs: what it is called, what it runs on, what it speaks.
-const PEERS: [(&str, Peer, Era); 4] = [
+const PEERS: [(&str, OtherSdk, Era); 4] = [
     (
         "TypeScript SDK echo, session",
-        Peer::TypeScript("echo-v1.mjs", "@modelcontextprotocol/sdk"),
+        OtherSdk::TypeScript("echo-v1.mjs", "@modelcontextprotocol/sdk"),
         Era::Legacy,
     ),
     (
         "TypeScript SDK echo, 2026-07-28",
-        Peer::TypeScript("echo-v2.mjs", "@modelcontextprotocol/server"),
+        OtherSdk::TypeScript("echo-v2.mjs", "@modelcontextprotocol/server"),
         Era::Modern,
     ),
-    ("Python SDK echo, session", Peer::Python, Era::Legacy),
-    ("Python SDK echo, 2026-07-28", Peer::Python, Era::Modern),
+    ("Python SDK echo, session", OtherSdk::Python, Era::Legacy),
+    ("Python SDK echo, 2026-07-28", OtherSdk::Python, Era::Modern),
 ];
 
 /// How many clients call at one time.

@@ -12,12 +12,13 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{Peer, RequestContext};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use rmcp::{RoleServer, ServerHandler};
+use rmcp::{RoleClient, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::net::unix::pipe;
 
 /// Says in a child of this program which server it is.
 pub(crate) const ROLE: &str = "BENCH_SERVER";
@@ -45,7 +46,7 @@ const SETTINGS: &str = "[serve]\ncalls_per_minute = 10000000\nsessions_per_calle
 
 /// Servers on other people's SDKs.
 #[derive(Clone, Copy)]
-pub(crate) enum Peer {
+pub(crate) enum OtherSdk {
     /// The script, and the package it takes.
     TypeScript(&'static str, &'static str),
     Python,
@@ -72,6 +73,12 @@ impl Server {
     /// The same tool without us.
     pub(crate) fn echo() -> Server {
         Server::start(Command::new(env::current_exe().unwrap()).env(ROLE, "echo"))
+    }
+
+    /// A proxy of nothing but the protocol's library, in front of the same tool over pipes: what
+    /// passing a call on costs before anything is checked.
+    pub(crate) fn relay() -> Server {
+        Server::start(Command::new(env::current_exe().unwrap()).env(ROLE, "relay"))
     }
 
     /// `ringfence serve`, as a user starts it.
@@ -110,11 +117,11 @@ impl Server {
     }
 
     /// The same tool on another project's SDK, if `cargo xtask peers` has put it there.
-    pub(crate) fn peer(peer: Peer) -> Option<Server> {
+    pub(crate) fn peer(peer: OtherSdk) -> Option<Server> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let installed = here.join("target/peers");
         let mut command = match peer {
-            Peer::TypeScript(script, package) => {
+            OtherSdk::TypeScript(script, package) => {
                 let packages = installed.join("node/node_modules");
                 if !packages.join(package).exists() {
                     return None;
@@ -126,7 +133,7 @@ impl Server {
                 command.arg(copy);
                 command
             }
-            Peer::Python => {
+            OtherSdk::Python => {
                 let python = installed.join("python/bin/python");
                 if !python.exists() {
                     return None;
@@ -281,14 +288,36 @@ async fn serve(role: &str) {
     });
     let router = match role {
         "floor" => axum::Router::new().route("/mcp", axum::routing::post(floor)),
-        _ => {
-            let config = StreamableHttpServerConfig::default().with_json_response(true);
-            let sessions = std::sync::Arc::new(LocalSessionManager::default());
-            let service = StreamableHttpService::new(|| Ok(Echo), sessions, config);
-            axum::Router::new().nest_service("/mcp", service)
+        "relay" => {
+            let upstream = connect_pipes().await;
+            mcp_router(move || Relay(upstream.clone()))
         }
+        _ => mcp_router(|| Echo),
     };
     axum::serve(listener, router).await.unwrap();
+}
+
+fn mcp_router<H: ServerHandler>(make: impl Fn() -> H + Send + Sync + 'static) -> axum::Router {
+    let config = StreamableHttpServerConfig::default().with_json_response(true);
+    let sessions = std::sync::Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(make()), sessions, config);
+    axum::Router::new().nest_service("/mcp", service)
+}
+
+/// A client of the echo over pipes, which is a child of this process and ends with it.
+async fn connect_pipes() -> Peer<RoleClient> {
+    let mut echo = Command::new(env::current_exe().unwrap());
+    let echo = echo.env(ROLE, "stdio").stdin(Stdio::piped());
+    let mut child = echo.stdout(Stdio::piped()).spawn().unwrap();
+    let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let transport = (
+        pipe::Receiver::from_owned_fd(output.into()).unwrap(),
+        pipe::Sender::from_owned_fd(input.into()).unwrap(),
+    );
+    let running = rmcp::serve_client((), transport).await.unwrap();
+    let peer = running.peer().clone();
+    tokio::spawn(running.waiting());
+    peer
 }
 
 /// Reads a call and writes the answer, and knows nothing else of the protocol.
@@ -299,6 +328,24 @@ async fn floor(axum::Json(call): axum::Json<Value>) -> axum::Json<Value> {
         "id": call["id"],
         "result": {"resultType": "complete", "content": [{"type": "text", "text": text}]},
     }))
+}
+
+/// Passes calls on, and nothing else.
+struct Relay(Peer<RoleClient>);
+
+impl ServerHandler for Relay {
+    fn get_info(&self) -> ServerConfig {
+        Echo.get_info()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let answer = self.0.call_tool_once(request).await;
+        answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
 }
 
 struct Echo;
