@@ -1,5 +1,5 @@
 //! A control group for a child, where this process may make one: the kernel then bounds
-//! the memory and the processes of all of it together.
+//! the memory and the processes of all of it together, and tells when it refused a process.
 //!
 //! Version two where the system delegates a part of the tree, version one as root.
 //! Without either, bounds hold for each process, and the supervisor counts them.
@@ -7,6 +7,7 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::limit;
@@ -30,6 +31,8 @@ pub(crate) struct ControlGroup {
     way_in: &'static str,
     /// The file that counts processes killed for want of memory.
     events: Option<PathBuf>,
+    /// Processes and threads that the group holds at most.
+    processes_max: u64,
 }
 
 impl ControlGroup {
@@ -73,11 +76,66 @@ impl ControlGroup {
         let Some(Ok(events)) = events else {
             return false;
         };
-        events.lines().any(|line| {
-            let count = line.strip_prefix("oom_kill ").map(str::trim);
-            count.is_some_and(|count| count != "0")
-        })
+        has_happened(&events, "oom_kill")
     }
+
+    /// Where the kernel tells that the group is full. The folder is the last of either version.
+    pub(crate) fn watch_processes(&self) -> io::Result<FullGroup> {
+        let folder = self.folders.last().ok_or(io::ErrorKind::NotFound)?;
+        let full = FullGroup {
+            events: fs::File::open(folder.join("pids.events"))?,
+            folder: folder.clone(),
+            processes_max: self.processes_max,
+        };
+        // The kernel tells what happens after a first look.
+        full.has_refused()?;
+        Ok(full)
+    }
+}
+
+/// Whether a group refused a process because it was full. Its descriptor has something urgent to
+/// say when there is one more.
+#[derive(Debug)]
+pub(crate) struct FullGroup {
+    events: fs::File,
+    folder: PathBuf,
+    processes_max: u64,
+}
+
+impl FullGroup {
+    /// Whether it has. An error if the group is gone.
+    pub(crate) fn has_refused(&self) -> io::Result<bool> {
+        let mut text = [0; 256];
+        let count = self.events.read_at(&mut text, 0)?;
+        let events = String::from_utf8_lossy(text.get(..count).unwrap_or_default());
+        if !has_happened(&events, "max") {
+            return Ok(false);
+        }
+        // A group above this one may have been full: that is not the child's breach. Older
+        // kernels do not keep the peak.
+        let most = number(&self.folder.join("pids.peak"));
+        let most = most.or_else(|_| number(&self.folder.join("pids.current")))?;
+        Ok(most >= self.processes_max)
+    }
+}
+
+impl AsFd for FullGroup {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+}
+
+/// Whether a file of events counts more than none of `name`.
+fn has_happened(events: &str, name: &str) -> bool {
+    events.lines().any(|line| {
+        let mut words = line.split_ascii_whitespace();
+        words.next() == Some(name) && words.next().is_some_and(|count| count != "0")
+    })
+}
+
+fn number(file: &Path) -> io::Result<u64> {
+    let text = fs::read_to_string(file)?;
+    text.trim().parse().map_err(io::Error::other)
 }
 
 /// A group that can be joined.
@@ -155,6 +213,7 @@ fn unified(
     let folder = parent.join(name);
     let group = ControlGroup {
         events: Some(folder.join("memory.events")),
+        processes_max: processes(limits),
         way_in: PROCESSES,
         folders: vec![folder.clone()],
     };
@@ -178,6 +237,7 @@ fn separate(
         folders: Vec::new(),
         way_in: THREADS,
         events: None,
+        processes_max: processes(limits),
     };
     for (controller, file, bound) in [
         ("memory", "memory.limit_in_bytes", limits.memory_bytes),
@@ -206,7 +266,7 @@ fn separate(
 }
 
 fn processes(limits: &JailLimits) -> u64 {
-    limits.processes.saturating_add(limit::PROCESSES_SEEN)
+    limits.processes.saturating_add(limit::PROCESSES_OURS)
 }
 
 fn make(folder: &Path) -> io::Result<()> {

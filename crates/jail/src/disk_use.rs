@@ -1,12 +1,14 @@
 //! How much a child has written, without asking all the time: the free space of the file
-//! systems is looked at often, and only when it has fallen by more than the child may
-//! write are the child's folders counted: what changed since the child started. A child
-//! can set the time of a file, but not when the file was last touched.
+//! systems is looked at, the more often the less of it the child may still use. Only when
+//! it has fallen by more than the child may write are the child's folders counted: what
+//! changed since the child started. A child can set the time of a file, but not when the
+//! file was last touched.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::limit;
 use crate::message::JailOrder;
@@ -18,8 +20,12 @@ pub(crate) struct DiskUse {
     bytes_max: u64,
     /// When the child started, in seconds.
     started: i64,
-    /// Free bytes when they were last counted, for each file system.
+    /// The most free bytes since they were last counted, for each file system.
     free: BTreeMap<PathBuf, u64>,
+    /// Bytes by which it may fall before the folders are counted: what the child had left then.
+    fall_max: u64,
+    /// Bytes by which it may still fall.
+    left: u64,
 }
 
 impl DiskUse {
@@ -37,22 +43,43 @@ impl DiskUse {
             folders,
             bytes_max: order.limits.disk_bytes,
             free,
+            fall_max: order.limits.disk_bytes,
+            left: order.limits.disk_bytes,
         }
+    }
+
+    /// How long the child cannot write too much; `None` where it has nowhere to write. One that
+    /// allocates files without writing them is faster than any pause.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        let pause = self.left.saturating_mul(1_000) / limit::DISK_RATE_BYTES_MAX;
+        let pause = pause.clamp(limit::LOOK_INTERVAL_MS_MIN, limit::LOOK_INTERVAL_MS_MAX);
+        (!self.free.is_empty()).then(|| Duration::from_millis(pause))
     }
 
     /// Whether the folders have grown by more than they may.
     pub(crate) fn is_too_much(&mut self) -> bool {
-        let fallen = self.free.iter().any(|(folder, before)| {
-            free(folder).is_some_and(|now| before.saturating_sub(now) > self.bytes_max)
-        });
-        if !fallen {
+        let mut fallen = 0;
+        for (folder, before) in &mut self.free {
+            let Some(now) = free(folder) else { continue };
+            // What another program frees would hide what the child writes.
+            *before = (*before).max(now);
+            fallen = fallen.max(before.saturating_sub(now));
+        }
+        self.left = self.fall_max.saturating_sub(fallen);
+        if fallen <= self.fall_max {
             return false;
         }
-        let written = count(&self.folders, self.started);
-        if written.is_none_or(|written| written > self.bytes_max) {
+        let Some(written) = count(&self.folders, self.started) else {
+            return true;
+        };
+        if written > self.bytes_max {
             return true;
         }
-        // Another program wrote.
+        // Another program wrote, too. Of a child that is close to its bound not every byte is
+        // worth a count.
+        let left = self.bytes_max.saturating_sub(written);
+        self.fall_max = left.max(self.bytes_max / limit::DISK_PARTS);
+        self.left = self.fall_max;
         for (folder, before) in &mut self.free {
             *before = free(folder).unwrap_or(*before);
         }

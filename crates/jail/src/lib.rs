@@ -1,6 +1,7 @@
 //! Starts other people's programs as children behind a fence, and ends them
 //! with everything they started.
 
+mod bound;
 mod child;
 mod connect_answer;
 mod control_group;

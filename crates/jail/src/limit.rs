@@ -31,8 +31,13 @@ model::limits! {
     START_MS_MAX: u64 = 10_000;
     /// Milliseconds to wait for the end of a child's processes after they were killed.
     KILL_MS_MAX: u64 = 5_000;
-    /// Milliseconds between two counts of a child's processes.
-    COUNT_INTERVAL_MS: u64 = 250;
+    /// Milliseconds between two looks at what a child uses, where it may soon be too much.
+    LOOK_INTERVAL_MS_MIN: u64 = 250;
+    /// Milliseconds between two looks at what a child uses, where nothing changes.
+    LOOK_INTERVAL_MS_MAX: u64 = 1_000;
+    /// Bytes a disk is expected to take in a second. What a child may still write tells by it when to
+    /// look again.
+    DISK_RATE_BYTES_MAX: u64 = 4 << 30;
     /// Milliseconds a child has to end after its standard input was closed.
     CLOSE_MS: u64 = 2_000;
     /// Milliseconds a child has to end after SIGTERM.
@@ -49,6 +54,9 @@ model::limits! {
     TEMPORARY_BYTES_DEFAULT: u64 = 256 << 20;
     /// Bytes a child's own folders may grow by, unless declared otherwise.
     DISK_BYTES_DEFAULT: u64 = 4 << 30;
+    /// A count of what a child has written holds until it may have written one part of so many of
+    /// its bound, or what it had left, if that is more.
+    DISK_PARTS: u64 = 16;
     /// Files and folders that are counted when a child may have written too much; with more
     /// it has.
     DISK_ENTRIES_MAX: usize = 1_000_000;
@@ -66,8 +74,11 @@ model::limits! {
     OVERLAYS_MAX: usize = 16;
     /// Connections of a child that wait for the parent.
     EGRESS_WAITING_MAX: i32 = 64;
-    /// Processes above a child's bound that the kernel allows before it refuses, so that
-    /// the supervisor sees that the bound was broken.
+    /// Processes and threads around a child that are counted with it: the first process of its
+    /// namespaces, which has two threads.
+    PROCESSES_OURS: u64 = 2;
+    /// Processes above a child's bound that the kernel allows without a control group before it
+    /// refuses, so that the supervisor sees that the bound was broken.
     PROCESSES_SEEN: u64 = 32;
     /// Processes that other programs of the same user may start beside a child before
     /// the kernel refuses the child new ones.

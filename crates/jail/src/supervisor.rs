@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions};
 use sandbox::walls::{process, system};
 
+use crate::bound::Bounds;
 use crate::connect_answer;
 use crate::control_group::ControlGroup;
-use crate::disk_use::DiskUse;
 use crate::ground::JailGround;
 use crate::identity::ChildIdentity;
 use crate::limit;
@@ -99,13 +99,12 @@ fn supervise_child(
     };
     let mut watch = Watch {
         ends: running.ends()?,
-        disk: DiskUse::new(order),
+        bounds: Bounds::new(order, &running, group.as_ref().ok()),
         control,
         order,
         group: group.as_ref().ok(),
         running,
         heard: LineBuffer::default(),
-        last_pid: None,
         door: None,
     };
     let user = identity.as_ref().ok().and_then(Option::as_ref);
@@ -159,8 +158,7 @@ struct Watch<'a> {
     /// What the first process inside has said so far.
     heard: LineBuffer,
     ends: Ends,
-    disk: DiskUse,
-    last_pid: Option<u32>,
+    bounds: Bounds,
     /// Held while the child runs: its end tells the parent that no connection comes any more.
     door: Option<OwnedFd>,
 }
@@ -199,30 +197,31 @@ impl Watch<'_> {
             if ends {
                 return Some(JailReport::Exited(self.hear_end()));
             }
-            if let Some(reason) = self.broken_bound() {
+            if let Some(reason) = self.bounds.broken() {
                 return Some(JailReport::Exited(JailExit::Bound(reason)));
             }
         }
     }
 
     /// Which of the parent, the first process inside and the reaping thread have something
-    /// to say.
+    /// to say. Returns as well when it is time to look at the bounds.
     fn poll(&self) -> [bool; 3] {
         let mut set = vec![
             PollFd::new(self.control, PollFlags::IN),
             PollFd::new(&self.ends, PollFlags::IN),
         ];
-        if let Some(inside) = &self.running.inside {
-            set.push(PollFd::new(inside, PollFlags::IN));
-        }
-        let interval = Duration::from_millis(limit::COUNT_INTERVAL_MS);
-        let timeout = Timespec::try_from(interval).ok();
+        let inside = self.running.inside.as_ref();
+        set.extend(inside.map(|inside| PollFd::new(inside, PollFlags::IN)));
+        let alarm = self.bounds.alarm();
+        set.extend(alarm.map(|alarm| PollFd::from_borrowed_fd(alarm, PollFlags::PRI)));
+        let pause = self.bounds.pause();
+        let timeout = pause.and_then(|pause| Timespec::try_from(pause).ok());
         if rustix::event::poll(&mut set, timeout.as_ref()).is_err() {
             // Interrupted: all may be asked again.
             return [false; 3];
         }
         let has = |index: usize| set.get(index).is_some_and(|one| !one.revents().is_empty());
-        [has(0), has(2), has(1)]
+        [has(0), inside.is_some() && has(2), has(1)]
     }
 
     fn hear_parent(&mut self) -> Lifeline {
@@ -282,33 +281,6 @@ impl Watch<'_> {
             }
         }
         self.ends.next().to_exit()
-    }
-
-    /// Which bound the child broke, of those that the kernel does not keep by itself.
-    fn broken_bound(&mut self) -> Option<String> {
-        let limits = &self.order.limits;
-        if self.has_too_many() {
-            return Some(format!(
-                "more than {} processes and threads",
-                limits.processes
-            ));
-        }
-        self.disk
-            .is_too_much()
-            .then(|| format!("more than {} bytes written", limits.disk_bytes))
-    }
-
-    /// Counts the child's processes, if any process was started on the machine since.
-    fn has_too_many(&mut self) -> bool {
-        let last_pid = process_tree::last_pid();
-        if last_pid.is_some() && last_pid == self.last_pid {
-            return false;
-        }
-        self.last_pid = last_pid;
-        // The first process inside and its reaping thread are ours.
-        let ours = if self.running.inside.is_some() { 2 } else { 0 };
-        let max = self.order.limits.processes.saturating_add(ours);
-        process_tree::count(max) > max
     }
 
     /// What the kernel did, in words: a process that was killed for want of memory.

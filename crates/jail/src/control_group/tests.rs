@@ -68,7 +68,7 @@ fn a_delegated_tree_bounds_memory_swap_and_processes() {
     let group = tree.make(OWN).unwrap();
     assert_eq!(tree.read(&tree.name("memory.max")), "67108864");
     assert_eq!(tree.read(&tree.name("memory.swap.max")), "0");
-    let processes = 10 + limit::PROCESSES_SEEN;
+    let processes = 10 + limit::PROCESSES_OURS;
     assert_eq!(tree.read(&tree.name("pids.max")), processes.to_string());
     tree.write(&tree.name("cgroup.procs"), "");
     let open = group.open().unwrap();
@@ -104,6 +104,36 @@ fn a_process_killed_for_want_of_memory_is_known() {
         tree.write(&tree.name("memory.events"), events);
         assert_eq!(group.ran_out_of_memory(), is_out, "{events}");
     }
+}
+
+#[test]
+fn a_group_that_was_full_is_known() {
+    let tree = Tree::version_two("memory pids\n");
+    let group = tree.make(OWN).unwrap();
+    let max = 10 + limit::PROCESSES_OURS;
+    let below = (max - 1).to_string();
+    let max = max.to_string();
+    for (events, peak, current, is_full) in [
+        ("max 0\n", Some(&max), &max, false),
+        ("max 3\n", Some(&max), &below, true),
+        // A group above was full, and this one was not.
+        ("max 3\n", Some(&below), &max, false),
+        ("max 3\n", None, &max, true),
+        ("max 3\n", None, &below, false),
+    ] {
+        tree.write(&tree.name("pids.events"), events);
+        tree.write(&tree.name("pids.current"), current);
+        let file = tree.0.join(tree.name("pids.peak"));
+        let _ = fs::remove_file(&file);
+        if let Some(peak) = peak {
+            fs::write(&file, peak).unwrap();
+        }
+        let full = group.watch_processes().unwrap();
+        assert_eq!(full.has_refused().unwrap(), is_full, "{events} {peak:?}");
+    }
+    // Of an older kernel: it is counted then.
+    fs::remove_file(tree.0.join(tree.name("pids.events"))).unwrap();
+    assert!(group.watch_processes().is_err());
 }
 
 #[test]
@@ -186,7 +216,7 @@ fn version_one_has_a_group_for_each_controller() {
     let name = format!("docker/a/ringfence-{}", std::process::id());
     let memory = format!("memory/{name}/memory.limit_in_bytes");
     assert_eq!(tree.read(&memory), "67108864");
-    let processes = (10 + limit::PROCESSES_SEEN).to_string();
+    let processes = (10 + limit::PROCESSES_OURS).to_string();
     assert_eq!(tree.read(&format!("pids/{name}/pids.max")), processes);
     tree.write(
         &format!("memory/{name}/memory.oom_control"),

@@ -26,6 +26,27 @@ fn a_bomb_of_processes_is_killed_whole() {
     }
 }
 
+#[test]
+fn processes_up_to_the_bound_are_left_alone_and_more_are_killed() {
+    // The first process goes on, whatever the kernel refuses.
+    let script = "import os, sys, time\n\
+                  for _ in range(int(sys.argv[2])):\n  try:\n    if os.fork() == 0: time.sleep(60)\n  \
+                  except OSError: pass\n\
+                  if int(sys.argv[2]) > 19: time.sleep(60)";
+    for (user, rung) in everywhere() {
+        let (scratch, marker) = (Scratch::on(user, rung), marker());
+        for (count, expected) in [
+            ("19", "Code(0)"),
+            ("26", r#"Bound("more than 20 processes and threads")"#),
+        ] {
+            let mut request = scratch.attack(script, &[&marker, count]);
+            request["limits"]["processes"] = json!(20);
+            assert_eq!(scratch.run(&request).exit, expected, "{user:?} {rung:?}");
+            assert_eq!(marked(&marker), 0);
+        }
+    }
+}
+
 /// Where this machine has a tree of version two in which groups can be made; a container has
 /// none, nor has an ordinary user without delegation.
 #[test]
