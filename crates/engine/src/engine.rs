@@ -12,6 +12,7 @@ use find::progressive::LoadedByCaller;
 use host::egress::EgressTally;
 use host::fetch::TlsTrust as TrustedRoots;
 use host::secrets::{Credentials, Secrets, SecretsFault};
+use jail::JailStarter;
 use model::caller::Caller;
 use model::config::{Config, WorkerSharing};
 use model::document::environment::Environment;
@@ -129,6 +130,7 @@ pub struct Engine {
     variables: VariableSource,
     powers: PowerSettings,
     pool: OnceCell<Pool>,
+    jail_starter: JailStarter,
     questions: Questions,
     entropy: Entropy,
     callers: Arc<CallerBook>,
@@ -200,6 +202,7 @@ impl Engine {
                     alarm: alarm.clone(),
                 },
             ),
+            jail_starter: JailStarter::new(settings.program.clone()),
             settings,
             clock,
             store,
@@ -468,7 +471,7 @@ impl Engine {
     pub(crate) fn jailer(&self) -> Jailer {
         let user_home = self.settings.environment.get("HOME");
         Jailer {
-            program: self.settings.program.clone(),
+            starter: self.jail_starter.clone(),
             home: self.home().to_owned(),
             user_home: user_home.map(PathBuf::from),
         }

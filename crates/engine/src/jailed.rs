@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use bridge::EgressDoor;
 use host::egress::{Egress, EgressEvent, EgressSettings};
 use jail::{
-    JailExit, JailFault, JailLimits, JailNetwork, JailOverlay, JailSettings, JailedChild,
-    WorkerProgram,
+    JailExit, JailFault, JailLimits, JailNetwork, JailOverlay, JailSettings, JailStarter,
+    JailedChild,
 };
 use model::config::ToolboxConfig;
 use model::policy::grant::Grant;
@@ -35,8 +35,8 @@ pub(crate) use capture::{Captured, OutputSink, OutputStream, ProgressLines};
 /// What is the same for every program of an engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Jailer {
-    /// How to start this program again.
-    pub(crate) program: WorkerProgram,
+    /// What starts them, with a supervisor ready for the next.
+    pub(crate) starter: JailStarter,
     /// Ringfence's own home, of which a program sees only what it is given.
     pub(crate) home: PathBuf,
     /// The home folder of the person, which no program sees.
@@ -218,7 +218,7 @@ impl Jailer {
         let network = command.network.clone();
         let mut settings = self.settings(command, limits);
         give_authorities(network.as_ref(), &mut settings)?;
-        let mut child = jail::spawn(settings, &self.program).await?;
+        let mut child = self.starter.spawn(settings).await?;
         let rung = child.rung.name();
         let door = serve_egress(network, &mut child);
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());

@@ -2,13 +2,10 @@
 //! and ends it.
 
 use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::net::UnixStream as StdStream;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::{Child, ExitStatus};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
@@ -18,16 +15,13 @@ use tokio::net::unix::pipe;
 use tokio::time;
 
 use crate::egress::{self, JailEgress};
-use crate::environment;
 use crate::fault::JailFault;
-use crate::file_rules;
+use crate::hand_over::{self, Ordered};
 use crate::limit;
-use crate::line::{self, LineBuffer};
-use crate::message::{JailExit, JailOrder, JailReport, JailUsage, TERMINATE};
-use crate::process_tree;
-use crate::program;
-use crate::role;
+use crate::line::LineBuffer;
+use crate::message::{JailExit, JailReport, JailUsage, TERMINATE};
 use crate::settings::{JailNetwork, JailRung, JailSettings};
+use crate::supervisor_process::{ReadySupervisor, Supervisor};
 use crate::wall::{self, JailLayer, Wall};
 
 /// Starts a child. It runs when this returns; if a wall is missing it never does, unless
@@ -39,28 +33,73 @@ pub async fn spawn(
     settings: JailSettings,
     program: &WorkerProgram,
 ) -> Result<JailedChild, JailFault> {
-    let program = program.clone();
+    spawn_by(settings, program, None).await
+}
+
+/// Starts a child by a supervisor that is ready, or by a new one.
+pub(crate) async fn spawn_by(
+    settings: JailSettings,
+    program: &WorkerProgram,
+    ready: Option<ReadySupervisor>,
+) -> Result<JailedChild, JailFault> {
+    let settings = Arc::new(settings);
     let expected = ExpectedWalls::of(&settings);
-    let prepared = tokio::task::spawn_blocking(move || start(&settings, &program)).await;
-    let Ok(started) = prepared else {
+    let (mut child, was_ready) = begin(&settings, program, ready).await?;
+    let limit = Duration::from_millis(limit::START_MS_MAX);
+    let deadline = time::Instant::now() + limit;
+    let mut outcome = time::timeout_at(deadline, child.until_started(&expected)).await;
+    if was_ready && matches!(outcome, Ok(Err(StartFault::Unread(_)))) {
+        // It was killed from outside before it knew its order: nothing of the child has run.
+        (child, _) = begin(&settings, program, None).await?;
+        outcome = time::timeout_at(deadline, child.until_started(&expected)).await;
+    }
+    match outcome {
+        Ok(Ok(())) => Ok(child),
+        Ok(Err(StartFault::Unread(fault) | StartFault::Other(fault))) => Err(fault),
+        Err(_) => Err(JailFault::Late {
+            seconds: limit.as_secs(),
+        }),
+    }
+}
+
+/// Why a child has not started.
+enum StartFault {
+    /// Its supervisor ended and had not read all of its order.
+    Unread(JailFault),
+    Other(JailFault),
+}
+
+impl From<JailFault> for StartFault {
+    fn from(fault: JailFault) -> StartFault {
+        StartFault::Other(fault)
+    }
+}
+
+/// Hands the order over; the child that comes of it, and whether its supervisor was ready.
+async fn begin(
+    settings: &Arc<JailSettings>,
+    program: &WorkerProgram,
+    ready: Option<ReadySupervisor>,
+) -> Result<(JailedChild, bool), JailFault> {
+    let (settings, program) = (Arc::clone(settings), program.clone());
+    let handing = move || hand_over::hand_over(&settings, &program, ready);
+    let Ok(ordered) = tokio::task::spawn_blocking(handing).await else {
         return Err(JailFault::Ended("the start was given up".to_owned()));
     };
-    let Started {
-        supervisor,
+    let Ordered {
         control,
-        input,
-        output,
-        error,
-        door,
-    } = started?;
+        supervisor,
+        streams,
+        was_ready,
+    } = ordered?;
     let attempt = "take over the pipes of the program";
-    let mut child = JailedChild {
-        stdin: Some(sender(input).map_err(JailFault::setup(attempt))?),
-        stdout: Some(receiver(output).map_err(JailFault::setup(attempt))?),
-        stderr: Some(receiver(error).map_err(JailFault::setup(attempt))?),
+    let child = JailedChild {
+        stdin: Some(sender(streams.input).map_err(JailFault::setup(attempt))?),
+        stdout: Some(receiver(streams.output).map_err(JailFault::setup(attempt))?),
+        stderr: Some(receiver(streams.error).map_err(JailFault::setup(attempt))?),
         walls: Vec::new(),
         rung: JailRung::Landlock,
-        egress: match door.map(egress::open) {
+        egress: match streams.door.map(egress::open) {
             Some(opened) => Some(opened.map_err(JailFault::setup(attempt))?),
             None => None,
         },
@@ -72,13 +111,7 @@ pub async fn spawn(
         exit: None,
         _counted: Counted::one(),
     };
-    let limit = Duration::from_millis(limit::START_MS_MAX);
-    match time::timeout(limit, child.until_started(&expected)).await {
-        Ok(outcome) => outcome.map(|()| child),
-        Err(_) => Err(JailFault::Late {
-            seconds: limit.as_secs(),
-        }),
-    }
+    Ok((child, was_ready))
 }
 
 /// What a machine offers, found out with a child that does nothing.
@@ -258,11 +291,9 @@ impl JailedChild {
         while let Ok(Some(_)) = self.next_report().await {}
     }
 
-    async fn until_started(&mut self, expected: &ExpectedWalls) -> Result<(), JailFault> {
-        let nonsense = || {
-            let sentence = "the program's supervisor said nonsense";
-            Err(JailFault::Ended(sentence.to_owned()))
-        };
+    async fn until_started(&mut self, expected: &ExpectedWalls) -> Result<(), StartFault> {
+        let ended = |sentence: String| StartFault::Other(JailFault::Ended(sentence));
+        let nonsense = || Err(ended("the program's supervisor said nonsense".to_owned()));
         let mut has_walls = false;
         loop {
             match self.next_report().await {
@@ -280,20 +311,29 @@ impl JailedChild {
                 Ok(Some(JailReport::Walls { .. } | JailReport::Started { .. })) => {
                     return nonsense();
                 }
-                Ok(Some(JailReport::Refused(reason))) => return Err(JailFault::Refused(reason)),
+                Ok(Some(JailReport::Refused(reason))) => {
+                    return Err(JailFault::Refused(reason).into());
+                }
                 Ok(Some(JailReport::Exited(exit))) => {
-                    return Err(JailFault::Ended(format!("the program {exit}")));
+                    return Err(ended(format!("the program {exit}")));
                 }
                 Ok(Some(JailReport::NoNamespaces(_) | JailReport::Used(_))) => return nonsense(),
                 Err(error) if error.kind() != io::ErrorKind::ConnectionReset => return nonsense(),
-                Ok(None) | Err(_) => {
-                    let end = self.supervisor.reap().await;
-                    return Err(JailFault::Ended(format!(
-                        "the program's supervisor {end} before the program started"
-                    )));
+                // The kernel resets a connection whose end left something unread in it, and all
+                // that was ever sent there is the order.
+                Err(_) if !has_walls && self.heard.is_empty() => {
+                    return Err(StartFault::Unread(self.early_end().await));
                 }
+                Ok(None) | Err(_) => return Err(self.early_end().await.into()),
             }
         }
+    }
+
+    async fn early_end(&mut self) -> JailFault {
+        let end = self.supervisor.reap().await;
+        JailFault::Ended(format!(
+            "the program's supervisor {end} before the program started"
+        ))
     }
 
     /// The supervisor's next report; `None` when it has ended. May be dropped and called again.
@@ -328,12 +368,6 @@ impl JailedChild {
 
 fn unknown(reason: &str) -> JailExit {
     JailExit::Unknown(reason.to_owned())
-}
-
-/// The supervisor's process, which must be waited for.
-#[derive(Debug)]
-struct Supervisor {
-    process: Option<Child>,
 }
 
 /// What must stand around a child before it counts as started.
@@ -387,206 +421,6 @@ impl ExpectedWalls {
             },
         }
     }
-}
-
-impl Supervisor {
-    /// Whether a process is a child of the supervisor's. Attack: the number of another
-    /// process, whose group would be killed in the end.
-    fn has_child(&self, pid: u32) -> bool {
-        let to_pid = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw);
-        let supervisor = self.process.as_ref().map(Child::id).and_then(to_pid);
-        supervisor.is_some() && to_pid(pid).and_then(process_tree::parent) == supervisor
-    }
-
-    fn kill(&mut self) {
-        if let Some(process) = &mut self.process {
-            // It may have ended.
-            let _ = process.kill();
-        }
-    }
-
-    /// Waits for its end, once it has closed its socket; how it ended.
-    async fn reap(&mut self) -> String {
-        let Some(process) = self.process.take() else {
-            return "has ended".to_owned();
-        };
-        // A thread of its own, so that dropping this leaves no zombie either.
-        match tokio::task::spawn_blocking(move || wait_or_kill(process)).await {
-            Ok(Ok(status)) => describe(status),
-            Ok(Err(_)) | Err(_) => "has ended".to_owned(),
-        }
-    }
-}
-
-impl Drop for Supervisor {
-    fn drop(&mut self) {
-        if let Some(mut process) = self.process.take()
-            && !matches!(process.try_wait(), Ok(Some(_)))
-        {
-            // Its lifeline has been dropped or is about to be; it ends when all is killed,
-            // and is not to stay as a zombie, nor at all if it was stopped.
-            let _ = thread::Builder::new()
-                .name("jail-wait".to_owned())
-                .spawn(move || wait_or_kill(process));
-        }
-    }
-}
-
-/// Waits for the end of a supervisor that has been told to end, and makes it end if it
-/// does not.
-fn wait_or_kill(mut process: Child) -> io::Result<ExitStatus> {
-    if !ends_within(process.id(), Duration::from_millis(limit::KILL_MS_MAX)) {
-        process.kill()?;
-    }
-    process.wait()
-}
-
-fn ends_within(pid: u32, time: Duration) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let handle = pid.and_then(|pid| {
-        let flags = rustix::process::PidfdFlags::empty();
-        rustix::process::pidfd_open(pid, flags).ok()
-    });
-    let Some(handle) = handle else {
-        return false;
-    };
-    let mut set = [rustix::event::PollFd::new(
-        &handle,
-        rustix::event::PollFlags::IN,
-    )];
-    let time = rustix::event::Timespec::try_from(time).ok();
-    matches!(rustix::event::poll(&mut set, time.as_ref()), Ok(1..))
-}
-
-fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("ended with exit code {code}"),
-        (None, Some(signal)) => format!("was ended by signal {signal}"),
-        (None, None) => "has ended".to_owned(),
-    }
-}
-
-/// What exists once the supervisor has its order.
-struct Started {
-    // First, so that the lifeline ends before the supervisor is waited for.
-    control: StdStream,
-    supervisor: Supervisor,
-    input: PipeWriter,
-    output: PipeReader,
-    error: PipeReader,
-    door: Option<StdStream>,
-}
-
-fn start(settings: &JailSettings, program: &WorkerProgram) -> Result<Started, JailFault> {
-    let order = order(settings)?;
-    let attempt = "make the pipes of the program";
-    let (child_input, input) = io::pipe().map_err(JailFault::setup(attempt))?;
-    let (output, child_output) = io::pipe().map_err(JailFault::setup(attempt))?;
-    let (error, child_error) = io::pipe().map_err(JailFault::setup(attempt))?;
-    let (control, theirs) = StdStream::pair().map_err(JailFault::setup(attempt))?;
-    let (door, their_door) = match settings.network {
-        JailNetwork::Proxy => {
-            let (ours, theirs) = StdStream::pair().map_err(JailFault::setup(attempt))?;
-            (Some(ours), Some(theirs))
-        }
-        JailNetwork::None | JailNetwork::Open => (None, None),
-    };
-    let mut descriptors = vec![
-        child_input.as_fd(),
-        child_output.as_fd(),
-        child_error.as_fd(),
-    ];
-    descriptors.extend(their_door.as_ref().map(|door| door.as_fd()));
-    // Before there is a supervisor, so that it finds its order when it begins.
-    let rest = line::begin_order(&control, &order, &descriptors)
-        .map_err(JailFault::setup("write the order of the program"))?;
-    let process = role::start_supervisor(program, OwnedFd::from(theirs))
-        .map_err(JailFault::setup("start the program's supervisor"))?;
-    let mut started = Started {
-        control,
-        supervisor: Supervisor {
-            process: Some(process),
-        },
-        input,
-        output,
-        error,
-        door,
-    };
-    let limit = Duration::from_millis(limit::START_MS_MAX);
-    let sent = started
-        .control
-        .set_write_timeout(Some(limit))
-        .and_then(|()| io::Write::write_all(&mut &started.control, &rest))
-        .and_then(|()| started.control.set_nonblocking(true));
-    match sent {
-        Ok(()) => Ok(started),
-        Err(error) => {
-            let end = started.supervisor.process.take().and_then(|mut process| {
-                // It may hang as well as have ended.
-                let _ = process.kill();
-                process.wait().ok()
-            });
-            let end = end.map_or_else(|| "has ended".to_owned(), describe);
-            Err(JailFault::Ended(format!(
-                "the program's supervisor took no order ({error}); it {end}"
-            )))
-        }
-    }
-}
-
-fn order(settings: &JailSettings) -> Result<JailOrder, JailFault> {
-    check_command(&settings.command)?;
-    let own = file_rules::make_own_folders(&settings.home)?;
-    let environment = environment::build(
-        &settings.environment,
-        std::env::vars_os(),
-        &own.home,
-        &own.temporary,
-        settings.network,
-    )?;
-    let search = environment.get("PATH").map_or("", String::as_str);
-    let name = settings.command.first().map_or("", String::as_str);
-    let path = program::resolve_program(name, search)?;
-    let user_home = settings.user_home.as_deref();
-    let user_home = user_home.and_then(|home| home.canonicalize().ok());
-    let needs = program::needs(&path, search, user_home.as_deref());
-    let given = file_rules::given(settings, &own.home, &needs)?;
-    let mut command = settings.command.clone();
-    if let (Some(first), Some(path)) = (command.first_mut(), path.to_str()) {
-        path.clone_into(first);
-    }
-    Ok(JailOrder {
-        command,
-        environment,
-        folder: settings.folder.clone().unwrap_or(own.home),
-        rules: given.rules,
-        installation: given.installation,
-        own: given.own,
-        declared: given.declared,
-        overlays: given.overlays,
-        private: given.private,
-        network: settings.network,
-        limits: settings.limits,
-        require: settings.require,
-        accept_missing: settings.accept_missing,
-    })
-}
-
-fn check_command(command: &[String]) -> Result<(), JailFault> {
-    let bytes: usize = command.iter().map(|word| word.len() + 1).sum();
-    let sentence = if command.len() > limit::ARGUMENTS_MAX || bytes > limit::COMMAND_BYTES_MAX {
-        format!(
-            "the command has {} words and {bytes} bytes; at most {} and {} are allowed",
-            command.len(),
-            limit::ARGUMENTS_MAX,
-            limit::COMMAND_BYTES_MAX
-        )
-    } else if command.iter().any(|word| word.contains('\0')) {
-        "the command holds a NUL character; take it out".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(JailFault::Settings(sentence))
 }
 
 fn sender(pipe: PipeWriter) -> io::Result<pipe::Sender> {

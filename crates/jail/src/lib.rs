@@ -16,6 +16,7 @@ mod file_rules;
 mod file_wall;
 mod filter;
 mod ground;
+mod hand_over;
 mod identity;
 mod inside;
 mod launcher;
@@ -24,6 +25,7 @@ pub mod limit;
 mod line;
 mod message;
 mod new_root;
+mod order;
 mod place;
 mod probe;
 mod process_tree;
@@ -34,7 +36,9 @@ mod seccomp;
 /// What a child may use.
 pub mod settings;
 mod start;
+mod starter;
 mod supervisor;
+mod supervisor_process;
 /// The layers of the fence, each up or missing with its reason.
 pub mod wall;
 
@@ -47,4 +51,5 @@ pub use probe::probe;
 pub use program::resolve_program;
 pub use sandbox::pool::WorkerProgram;
 pub use settings::{JailLimits, JailNetwork, JailOverlay, JailRung, JailSettings};
+pub use starter::JailStarter;
 pub use wall::{JailLayer, Wall};

@@ -180,6 +180,11 @@ impl LineBuffer {
         }
     }
 
+    /// Whether nothing has come that was not taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// The next whole line as a value.
     pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') else {

@@ -6,7 +6,7 @@
 //! nothing the child writes, and the child cannot signal it.
 
 use std::io::{self, Read as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -44,15 +44,24 @@ const END_PAUSE: Duration = Duration::from_millis(20);
 /// Becomes the supervisor of one child. Returns when the child has ended and nothing it
 /// started is left.
 pub(crate) fn supervise(control: UnixStream) -> io::Result<()> {
-    process::close_on_exec().map_err(io::Error::other)?;
+    // What the parent forgot to close at an execution is no part of a process that may wait for hours.
+    system::close_all_but(&[control.as_raw_fd()])?;
     // A signal from the parent's terminal is the parent's business.
     process::own_session().map_err(io::Error::other)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    wait_for_order(&control);
     control.set_read_timeout(Some(Duration::from_millis(limit::START_MS_MAX)))?;
     let (order, descriptors) = line::receive_order(&control)?;
     control.set_read_timeout(None)?;
     let group = ControlGroup::make(&order.limits);
     supervise_child(&control, &order, descriptors, &group)
+}
+
+/// Waits until an order begins, as long as it takes: a supervisor that is ready costs nothing. When
+/// the parent ends, so does its end of the socket.
+fn wait_for_order(control: &UnixStream) {
+    let mut set = [PollFd::new(control, PollFlags::IN)];
+    while rustix::event::poll(&mut set, None) == Err(Errno::INTR) {}
 }
 
 /// Starts the child, waits for its end, and tells the parent when all is over.

@@ -2,6 +2,9 @@
 //! standard input and writes what becomes of it as lines of JSON.
 //!
 //! - `run`: waits for the end, and tells what the child wrote and how it ended;
+//! - `ready`: as `run`, by a supervisor that was ready, because `true` was started before;
+//! - `wait`: starts `true`, tells which supervisor is ready then, and waits to be killed;
+//! - `many`: starts `true` fifty times, and tells what stays of it;
 //! - `hold`: tells the child's process, then waits to be killed;
 //! - `group FOLDER`: starts nothing; a copy of it begins in that control group, and tells where
 //!   it is.
@@ -12,13 +15,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jail::{
-    JailEgress, JailLimits, JailNetwork, JailOverlay, JailRung, JailSettings, JailedChild,
-    WorkerProgram,
+    JailEgress, JailLimits, JailNetwork, JailOverlay, JailRung, JailSettings, JailStarter,
+    JailedChild, WorkerProgram,
 };
 use sandbox::walls::system;
 use seccompiler::{
@@ -90,8 +93,18 @@ fn play(arguments: &[&str]) -> io::Result<()> {
         .build()?;
     runtime.block_on(async {
         let input = request.input.clone();
-        let child = jail::spawn(settings(request), &WorkerProgram::ThisProgram).await;
-        let mut child = match child {
+        let starter = JailStarter::new(WorkerProgram::ThisProgram);
+        match arguments.first() {
+            Some(&"ready") => drop(make_ready(&starter, &request.home).await?),
+            Some(&"wait") => {
+                let ready = make_ready(&starter, &request.home).await?;
+                say(&json!({"ready": ready}))?;
+                return std::future::pending().await;
+            }
+            Some(&"many") => return say(&start_many(starter, &request.home).await?),
+            Some(_) | None => {}
+        }
+        let mut child = match starter.spawn(settings(request)).await {
             Ok(child) => child,
             Err(fault) => return say(&json!({"fault": fault.to_string()})),
         };
@@ -106,11 +119,63 @@ fn play(arguments: &[&str]) -> io::Result<()> {
             tokio::spawn(answer(egress));
         }
         match arguments.first() {
-            Some(&"run") => say(&run(child, &input).await),
+            Some(&("run" | "ready")) => say(&run(child, &input).await),
             Some(&"hold") => std::future::pending().await,
             Some(_) | None => Err(io::Error::other("unknown argument")),
         }
     })
+}
+
+/// Starts a child, and waits until a supervisor is ready for the next: its process.
+async fn make_ready(starter: &JailStarter, home: &Path) -> io::Result<u32> {
+    let mut settings = JailSettings::new(vec!["true".to_owned()], home.to_path_buf());
+    settings.accept_missing = true;
+    let child = starter.spawn(settings).await;
+    child.map_err(io::Error::other)?.wait().await;
+    loop {
+        if let Some(ready) = starter.ready_pid() {
+            return Ok(ready);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Descriptors of this process before and after many starts, and its children after them, with
+/// the starter and without.
+async fn start_many(starter: JailStarter, home: &Path) -> io::Result<Value> {
+    let mut ready = make_ready(&starter, home).await?;
+    let before = settled(1).await?;
+    for _ in 0..50 {
+        let next = make_ready(&starter, home).await?;
+        if std::mem::replace(&mut ready, next) == next {
+            return Err(io::Error::other("a supervisor was used twice"));
+        }
+    }
+    let after = settled(1).await?;
+    let children = own_children()?;
+    drop(starter);
+    settled(0).await?;
+    let children = [children, own_children()?];
+    Ok(json!({"descriptors_before": before, "descriptors_after": after, "children": children}))
+}
+
+/// Waits until there are so few children, or long enough; how many descriptors there are.
+async fn settled(children: usize) -> io::Result<usize> {
+    let until = Instant::now() + RUN_MAX;
+    while own_children()? > children && Instant::now() < until {
+        tokio::task::yield_now().await;
+    }
+    Ok(std::fs::read_dir("/proc/self/fd")?.count())
+}
+
+fn own_children() -> io::Result<usize> {
+    let mut count = 0;
+    for thread in std::fs::read_dir("/proc/self/task")? {
+        // A thread may have ended meanwhile; its children are another's then.
+        let children = std::fs::read_to_string(thread?.path().join("children"));
+        count += children.unwrap_or_default().split_whitespace().count();
+    }
+    Ok(count)
 }
 
 fn begin_in_group(folder: &str) -> io::Result<()> {

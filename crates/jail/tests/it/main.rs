@@ -19,5 +19,6 @@ mod escape;
 mod folder;
 mod liar;
 mod program;
+mod starter;
 mod surface;
 mod wall;

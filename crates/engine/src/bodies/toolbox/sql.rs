@@ -333,7 +333,7 @@ const GRACE_MS: u64 = 2_000;
 
 /// This program as the process that opens the file.
 fn program(work: &ToolboxWork<'_>) -> Result<Vec<String>, CallRefusal> {
-    let (path, added) = match &work.engine.jailer().program {
+    let (path, added) = match work.engine.worker_program() {
         WorkerProgram::ThisProgram => {
             let path = std::env::current_exe().map_err(|error| {
                 let message = "the program of the database tools cannot be found";
