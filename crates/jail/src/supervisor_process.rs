@@ -42,7 +42,7 @@ impl ReadySupervisor {
             return false;
         };
         let states = WaitIdOptions::EXITED | WaitIdOptions::STOPPED;
-        // As it is found, it is left: whoever reaps it comes later.
+        // It is left as it is found, and reaped later.
         let look = states | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         matches!(rustix::process::waitid(WaitId::Pid(pid), look), Ok(None))
     }
