@@ -1,6 +1,8 @@
 //! What evidence costs: signing and proving in a log of a million records, and shipping to
 //! a Postgres while calls are written. `cargo xtask bench evidence` runs it.
 //!
+//! With `--ship` only shipping is measured.
+//!
 //! Proofs are time on the wall, because an auditor waits for them; signing is CPU time of
 //! the whole process. The last line is one JSON object.
 #![expect(
@@ -12,8 +14,8 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use model::caller::Origin;
@@ -44,7 +46,9 @@ fn main() {
         .enable_all()
         .build()
         .unwrap();
-    proving(&runtime, records, &mut result);
+    if !has_argument("--ship") {
+        proving(&runtime, records, &mut result);
+    }
     // A database needs a package that not every machine has.
     if !is_test && Path::new("/usr/lib/postgresql").exists() {
         shipping(&runtime, shipped, &mut result);
@@ -65,7 +69,7 @@ fn note(result: &mut Map<String, Value>, name: &str, value: f64) {
 fn proving(runtime: &Runtime, records: usize, result: &mut Map<String, Value>) {
     let home = Home::new("proving");
     let store = home.store();
-    write(runtime, &store, records / 2);
+    write(runtime, &store, records / 2, &Arc::default());
     drop(store);
     let store = home.store();
     // A process signs when it ends, so what is measured is signed again from nothing.
@@ -102,60 +106,95 @@ fn proving(runtime: &Runtime, records: usize, result: &mut Map<String, Value>) {
     note(result, "prove_p99_ms", at(99).unwrap());
 }
 
-/// Writes calls while they are shipped: how far shipping is behind, at worst and when the
-/// last call ended.
+/// Writes calls while they are shipped: how long a record waited until it was acknowledged,
+/// at worst and when the last call ended.
 fn shipping(runtime: &Runtime, records: usize, result: &mut Map<String, Value>) {
     let home = Home::new("shipping");
     let store = home.store();
     let url = database::new_database();
     let database = Arc::new(ShipDatabase::new(&url, None, None).unwrap());
     store.audit().sign().unwrap();
-    let is_over = Arc::new(AtomicBool::new(false));
-    let (shipped_store, ended) = (store.clone(), Arc::clone(&is_over));
+    let written = Arc::new(Written::default());
+    let (shipped_store, watched) = (store.clone(), Arc::clone(&written));
+    let before = store.audit().head().unwrap().sequence;
     let began = Instant::now();
+    let watching = Arc::clone(&written);
+    let watch = std::thread::spawn(move || watching.watch());
     let shipper = runtime.spawn(async move {
         let mut shipper = Shipper::new(&shipped_store, database).unwrap();
-        let mut worst = 0;
+        let (mut worst, mut said) = (Duration::ZERO, 0);
         loop {
-            let was_over = ended.load(Ordering::Acquire);
+            let was_over = watched.is_over.load(Ordering::Acquire);
+            let from = shipped_store.audit().shipping().shipped;
             let waits = shipper.step().await.unwrap();
             let status = shipped_store.audit().shipping();
-            worst = worst.max(status.lag_ms);
+            if status.shipped > from {
+                worst = worst.max(watched.age(from.saturating_sub(before)));
+            }
+            said = said.max(status.lag_ms);
             let end = shipped_store.audit().head().unwrap().sequence;
             if was_over && !waits && status.shipped == end {
-                return worst;
+                return (worst, said);
             }
             if !waits {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
     });
-    write(runtime, &store, records / 2);
-    let written = began.elapsed().as_secs_f64();
-    is_over.store(true, Ordering::Release);
-    let worst = runtime.block_on(shipper).unwrap();
+    write(runtime, &store, records / 2, &written);
+    let took = began.elapsed().as_secs_f64();
+    written.is_over.store(true, Ordering::Release);
+    let (worst, said) = runtime.block_on(shipper).unwrap();
     let all = began.elapsed().as_secs_f64();
-    note(
-        result,
-        "written_records_per_second",
-        records as f64 / written,
-    );
-    note(result, "ship_lag_worst_seconds", worst as f64 / 1e3);
-    note(result, "ship_behind_seconds", all - written);
+    watch.join().unwrap();
+    note(result, "written_records_per_second", records as f64 / took);
+    note(result, "shipped_records_per_second", records as f64 / all);
+    note(result, "ship_lag_worst_seconds", worst.as_secs_f64());
+    note(result, "ship_lag_said_seconds", said as f64 / 1e3);
+    note(result, "ship_behind_seconds", all - took);
+}
+
+/// How many records were written, and when.
+#[derive(Default)]
+struct Written {
+    count: AtomicU64,
+    is_over: AtomicBool,
+    moments: Mutex<Vec<(u64, Instant)>>,
+}
+
+impl Written {
+    /// Looks until writing is over.
+    fn watch(&self) {
+        while !self.is_over.load(Ordering::Acquire) {
+            let count = self.count.load(Ordering::Relaxed);
+            self.moments.lock().unwrap().push((count, Instant::now()));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// How long ago the record after so many was written.
+    fn age(&self, shipped: u64) -> Duration {
+        let moments = self.moments.lock().unwrap();
+        let at = moments.partition_point(|(count, _)| *count <= shipped);
+        let moment = moments.get(at).map(|(_, at)| at.elapsed());
+        moment.unwrap_or_default()
+    }
 }
 
 /// Writes calls from 64 callers.
-fn write(runtime: &Runtime, store: &Store, calls: usize) {
+fn write(runtime: &Runtime, store: &Store, calls: usize, written: &Arc<Written>) {
     const CALLERS: usize = 64;
     let tasks: Vec<_> = (0..CALLERS)
         .map(|caller| {
-            let store = store.clone();
+            let (store, written) = (store.clone(), Arc::clone(written));
             runtime.spawn(async move {
                 for number in (caller..calls).step_by(CALLERS) {
                     let row = store.audit().open(opening(number)).await.unwrap();
+                    written.count.fetch_add(1, Ordering::Relaxed);
                     tokio::task::yield_now().await;
                     let closing = Closing::bare(1_700_000_000_500, Status::Done, None);
                     store.audit().close(row, closing).await.unwrap();
+                    written.count.fetch_add(1, Ordering::Relaxed);
                 }
             })
         })

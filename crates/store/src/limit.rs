@@ -61,6 +61,11 @@ model::limits! {
     SHIP_RECORDS_MAX: usize = 4_096;
     /// Bytes of the records that are shipped in one batch; one record may be longer.
     SHIP_BYTES_MAX: usize = 4 * 1024 * 1024;
+    /// Bytes of one message to the database that records are shipped to; one record may be
+    /// longer.
+    SHIP_PIECE_BYTES: usize = 64 * 1024;
+    /// Looks at the log that are remembered to know how long records wait.
+    SHIP_LOOKS_MAX: usize = 1_024;
     /// How long records on the disk may wait to be shipped, in milliseconds, while the
     /// database answers.
     SHIP_EVERY_MS_MAX: u64 = 250;

@@ -6,14 +6,19 @@
 
 /// The tables of records and heads in Postgres.
 pub(crate) mod database;
+/// How long records wait.
+mod lag;
 /// Reading what was shipped.
 mod list;
+/// Records as rows.
+mod rows;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use model::record::audit::chain::Head;
 use model::record::note::TreeHead;
+use tokio::task::JoinHandle;
 
 pub use database::ShipDatabase;
 pub use list::{NodeItem, ShippedLog};
@@ -21,6 +26,8 @@ pub use list::{NodeItem, ShippedLog};
 use crate::audit::shipped::ShipStatus;
 use crate::error::StoreError;
 use crate::limit;
+use crate::ship::lag::ShipLag;
+use crate::ship::rows::ShippedRows;
 use crate::store::Store;
 
 /// Copies the records of one log.
@@ -30,8 +37,23 @@ pub struct Shipper {
     database: Arc<ShipDatabase>,
     /// The last record the database acknowledged; asked for before the first batch.
     shipped: Option<u64>,
-    /// When nothing was waiting, last.
-    whole_at: Instant,
+    lag: ShipLag,
+    /// The batch that is read while the database takes the one before.
+    ahead: Option<JoinHandle<Result<ShipBatch, StoreError>>>,
+}
+
+/// Records behind the last one that was shipped.
+#[derive(Debug)]
+struct ShipBatch {
+    node: String,
+    /// The last of them; nothing if there are none.
+    last: Option<u64>,
+    rows: ShippedRows,
+    /// Records behind them.
+    waiting: u64,
+    /// Where the log ended when they were read.
+    end: u64,
+    read_at: Instant,
 }
 
 impl Shipper {
@@ -43,7 +65,8 @@ impl Shipper {
             store: store.clone(),
             database,
             shipped: None,
-            whole_at: Instant::now(),
+            lag: ShipLag::new(),
+            ahead: None,
         })
     }
 
@@ -53,16 +76,14 @@ impl Shipper {
         if done.is_err() {
             // The database says again how far it is.
             self.shipped = None;
+            self.ahead = None;
         }
         let shipped = self.shipped;
         let waiting = match &done {
             Ok(waiting) => *waiting,
             Err(_) => self.store.audit().shipping().waiting.max(1),
         };
-        if waiting == 0 {
-            self.whole_at = Instant::now();
-        }
-        let lag = self.whole_at.elapsed().as_millis();
+        let lag = self.lag.oldest(Instant::now()).as_millis();
         let before = self.store.audit().shipping().shipped;
         self.store.audit().note_shipping(ShipStatus {
             shipped: shipped.unwrap_or(before),
@@ -78,32 +99,53 @@ impl Shipper {
 
     /// Copies one batch. Returns how many records wait behind it.
     async fn try_step(&mut self) -> Result<u64, StoreError> {
+        let Some(batch) = self.next_batch().await? else {
+            return Ok(0);
+        };
+        self.lag.look(batch.end, batch.read_at);
+        let Some(last) = batch.last else {
+            return Ok(batch.waiting);
+        };
+        // The database and this side work at the same time. There is one batch ahead at most.
+        let ahead = (batch.waiting > 0).then(|| {
+            let (store, node) = (self.store.clone(), batch.node);
+            tokio::task::spawn_blocking(move || read(&store, node, last))
+        });
+        self.database.ship(batch.rows).await?;
+        // Before it is written down here: asking again for what is there costs little, and
+        // missing it would not.
+        self.shipped = Some(last);
+        // Only now: a step that is given up in between begins with this batch again.
+        self.ahead = ahead;
+        self.lag.ship(last);
+        let store = self.store.clone();
+        run(move || store.audit().acknowledge_shipped(last)).await?;
+        Ok(batch.waiting)
+    }
+
+    /// The batch that was read ahead, or one that is read now. Nothing before the log has a
+    /// name.
+    async fn next_batch(&mut self) -> Result<Option<ShipBatch>, StoreError> {
+        if let Some(ahead) = self.ahead.take() {
+            let batch = ahead.await.map_err(|_| StoreError::Closed)??;
+            return Ok(Some(batch));
+        }
         let store = self.store.clone();
         let key = run(move || store.audit().public_key()).await?;
         // A log without a key has no name yet; the first head makes one.
         // The name of the log is that of its key, and rows without it could
         // not be told apart.
         let Some(key) = key else {
-            return Ok(0);
+            return Ok(None);
         };
         let node = key.name().to_owned();
         let from = match self.shipped {
             Some(shipped) => shipped,
             None => self.resume(&node).await?,
         };
+        self.shipped = Some(from);
         let store = self.store.clone();
-        let batch = run(move || store.audit().unshipped(from)).await?;
-        let Some(last) = batch.records.last().map(|record| record.sequence) else {
-            self.shipped = Some(from);
-            return Ok(batch.waiting);
-        };
-        self.database.ship(&node, &batch.records).await?;
-        // Before it is written down here: asking again for what is there costs little, and
-        // missing it would not.
-        self.shipped = Some(last);
-        let store = self.store.clone();
-        run(move || store.audit().acknowledge_shipped(last)).await?;
-        Ok(batch.waiting)
+        run(move || read(&store, node, from)).await.map(Some)
     }
 
     /// Asks the database how far it is, and whether that is this log.
@@ -160,6 +202,21 @@ pub(crate) fn check_published(
         )));
     }
     Ok(())
+}
+
+/// Reads the records behind one.
+fn read(store: &Store, node: String, from: u64) -> Result<ShipBatch, StoreError> {
+    let read_at = Instant::now();
+    let found = store.audit().unshipped(from)?;
+    let last = found.records.last().map(|record| record.sequence);
+    Ok(ShipBatch {
+        rows: ShippedRows::of(&node, &found.records),
+        end: last.unwrap_or(from).saturating_add(found.waiting),
+        waiting: found.waiting,
+        node,
+        last,
+        read_at,
+    })
 }
 
 fn contradiction(what: String) -> StoreError {

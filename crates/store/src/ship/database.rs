@@ -3,18 +3,20 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io::Cursor;
 use std::path::PathBuf;
 use std::pin::pin;
 
-use model::record::audit::chain::{Body, ChainHash, Ending, Head, Record};
+use futures_util::SinkExt as _;
+use model::record::audit::chain::{ChainHash, Head};
 use model::record::note::{NoteKey, SignedNote};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use tokio_postgres::binary_copy::BinaryCopyInWriter;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::ToSql;
 
+use super::rows::ShippedRows;
 use super::{PATIENCE, check_published};
 use crate::audit::evidence::key::is_sound;
 use crate::error::{StoreError, causes};
@@ -103,9 +105,9 @@ impl ShipDatabase {
     }
 
     /// Writes records of a node, all of them or none.
-    pub(crate) async fn ship(&self, node: &str, records: &[Record]) -> Result<(), StoreError> {
+    pub(super) async fn ship(&self, rows: ShippedRows) -> Result<(), StoreError> {
         let client = self.client().await?;
-        wait_for("ship the audit", copy(client.get()?, node, records)).await
+        wait_for("ship the audit", copy(client.get()?, rows)).await
     }
 
     /// Leaves the newest head of a log; an older one never replaces a newer.
@@ -190,89 +192,14 @@ async fn connect(address: &Address) -> Result<Client, String> {
     Ok(client)
 }
 
-async fn copy(
-    client: &Client,
-    node: &str,
-    records: &[Record],
-) -> Result<(), tokio_postgres::Error> {
-    const TYPES: [Type; 13] = [
-        Type::TEXT,
-        Type::INT8,
-        Type::TEXT,
-        Type::BYTEA,
-        Type::BYTEA,
-        Type::TEXT,
-        Type::INT8,
-        Type::TEXT,
-        Type::TEXT,
-        Type::TEXT,
-        Type::TEXT,
-        Type::BOOL,
-        Type::INT8,
-    ];
+async fn copy(client: &Client, rows: ShippedRows) -> Result<(), tokio_postgres::Error> {
     let sink = client.copy_in(COPY).await?;
-    let mut writer = pin!(BinaryCopyInWriter::new(sink, &TYPES));
-    for record in records {
-        let shown = Shown::of(record);
-        let row: [&(dyn ToSql + Sync); 13] = [
-            &node,
-            &integer(record.sequence),
-            &record.kind.word(),
-            &record.previous.bytes().as_slice(),
-            &record.hash.bytes().as_slice(),
-            &record.body,
-            &shown.at_ms,
-            &shown.id,
-            &shown.caller,
-            &shown.tool,
-            &shown.status,
-            &shown.differs,
-            &shown.opened,
-        ];
-        writer.as_mut().write(&row).await?;
+    let mut sink = pin!(sink);
+    for piece in rows.pieces {
+        sink.send(Cursor::new(piece)).await?;
     }
-    writer.finish().await?;
+    sink.finish().await?;
     Ok(())
-}
-
-/// What lists filter by. A record whose body cannot be read has none of it.
-#[derive(Default)]
-struct Shown {
-    at_ms: Option<i64>,
-    id: Option<String>,
-    caller: Option<String>,
-    tool: Option<String>,
-    status: Option<&'static str>,
-    differs: Option<bool>,
-    opened: Option<i64>,
-}
-
-impl Shown {
-    fn of(record: &Record) -> Shown {
-        match record.read::<Ending>() {
-            Ok(Body::Open(opening)) => Shown {
-                at_ms: Some(opening.at_ms),
-                id: Some(opening.call_id),
-                caller: Some(opening.caller),
-                tool: Some(opening.tool),
-                ..Shown::default()
-            },
-            Ok(Body::Close(close)) => Shown {
-                id: Some(close.call_id),
-                status: Some(close.closing.status.word()),
-                differs: Some(close.closing.differs),
-                opened: Some(integer(close.opened)),
-                ..Shown::default()
-            },
-            Ok(Body::Notice(notice)) => Shown {
-                at_ms: Some(notice.at_ms),
-                id: Some(notice.id),
-                caller: Some(notice.by),
-                ..Shown::default()
-            },
-            Ok(Body::Checkpoint(_) | Body::Anchor(_)) | Err(_) => Shown::default(),
-        }
-    }
 }
 
 /// Waits for an answer, with a bound.

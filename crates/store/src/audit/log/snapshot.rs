@@ -203,26 +203,29 @@ impl LogSnapshot {
         LogLines { segments, reader }
     }
 
-    /// The records after a sequence, oldest first. Reading begins at the last segment
-    /// that can hold the first of them.
+    /// The records after a sequence, oldest first. Reading begins close to the first of them:
+    /// one who asks again and again must not read what went before each time.
     pub(crate) fn after(
         &self,
         sequence: u64,
     ) -> Result<impl Iterator<Item = Result<Placed, StoreError>>, StoreError> {
+        let fail = |error| StoreError::file(DOING, "audit", error);
         let mut from = self.start();
         for segment in self.segments.iter().rev() {
-            let first = segment::first(&segment.file)
-                .map_err(|error| StoreError::file(DOING, "audit", error))?;
+            let first = segment::first(&segment.file).map_err(fail)?;
             if first.is_some_and(|line| line.record.sequence <= sequence.saturating_add(1)) {
-                from = segment.start;
+                let near = segment.start + segment.near(sequence).map_err(fail)?;
+                // Where numbers were changed, halving may land behind the record. Then all of
+                // the segment is read.
+                let next = self.lines(near).find(|placed| is_later(placed, sequence));
+                let is_next = matches!(next, Some(Ok((_, Some(line))))
+                    if line.record.sequence == sequence.saturating_add(1));
+                from = if is_next { near } else { segment.start };
                 break;
             }
         }
-        let is_later = move |placed: &Result<Placed, StoreError>| match placed {
-            Ok((_, Some(line))) => line.record.sequence > sequence,
-            Ok((_, None)) | Err(_) => true,
-        };
-        Ok(self.lines(from).skip_while(move |placed| !is_later(placed)))
+        let lines = self.lines(from);
+        Ok(lines.skip_while(move |placed| !is_later(placed, sequence)))
     }
 
     /// A record by its sequence, found by halving the segment that can hold it.
@@ -295,6 +298,14 @@ impl LogSnapshot {
         // was interrupted.
         let is_left = first.is_some_and(|line| line.record.sequence <= checkpoint.through.sequence);
         Ok(is_left.then_some(checkpoint))
+    }
+}
+
+/// Whether a line is behind a record, or cannot be read.
+fn is_later(placed: &Result<Placed, StoreError>, sequence: u64) -> bool {
+    match placed {
+        Ok((_, Some(line))) => line.record.sequence > sequence,
+        Ok((_, None)) | Err(_) => true,
     }
 }
 
