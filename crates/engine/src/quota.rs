@@ -5,6 +5,7 @@
 //! gates before have let it in and before a person is asked; it holds its place
 //! until it ends, however it ends, and gives its units back if it never ran.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::config::Config;
@@ -76,22 +77,18 @@ impl Quotas {
         if held.iter().any(|limit| limit.units_per_day.is_some()) {
             note.push_str(&format!("; it costs {} of the day", counted(visit.units)));
         }
-        let store = self.store.clone();
-        let (units, at_ms) = (visit.units, visit.at_ms);
-        let (caller, tool, groups) = (caller.clone(), tool.to_owned(), groups.to_vec());
-        // Owns its copies: the thread finishes even if the call is cancelled.
-        let entering = move || {
-            let visit = LimitedCall {
-                caller: &caller,
-                groups: &groups,
-                tool: &tool,
-                units,
-                at_ms,
-            };
-            enter(store, &held, &visit)
+        let asked = AskedPlace {
+            keys: keys(&held, &visit),
+            held,
+            caller: caller.clone(),
+            tool: tool.to_owned(),
+            groups: groups.to_vec(),
+            units: visit.units,
+            at_ms: visit.at_ms,
         };
-        // A call that is cancelled here drops the hold, and with it its place.
-        match tokio::task::spawn_blocking(entering).await {
+        // A task of its own: it finishes even if the call is cancelled. Then its result is
+        // dropped, and with it the place.
+        match tokio::spawn(enter(self.store.clone(), asked)).await {
             Ok(Ok(hold)) => Ok(GatePass::new(Some(hold), note)),
             Ok(Err(NotCounted::LimitExceeded(exceeded))) => Err(refuse(&exceeded)),
             Ok(Err(NotCounted::Unavailable(why))) => Err(self.unavailable(&why)),
@@ -208,25 +205,44 @@ enum NotCounted {
     Unavailable(String),
 }
 
-fn enter(
-    store: Store,
-    held: &[RateLimit],
-    visit: &LimitedCall<'_>,
-) -> Result<QuotaHold, NotCounted> {
-    let keys = keys(held, visit);
-    let usage = store.usage();
-    let entered = usage.change(&keys, visit.at_ms, |tallies| {
+/// A call that asks for a place, with copies of its own.
+struct AskedPlace {
+    keys: Vec<UsageKey>,
+    held: Vec<RateLimit>,
+    caller: String,
+    tool: String,
+    groups: Vec<String>,
+    units: u64,
+    at_ms: u64,
+}
+
+impl AskedPlace {
+    fn enter(&self, tallies: &mut Vec<LimitUsage>, process: &str) -> Result<(), LimitExceeded> {
+        let visit = LimitedCall {
+            caller: &self.caller,
+            groups: &self.groups,
+            tool: &self.tool,
+            units: self.units,
+            at_ms: self.at_ms,
+        };
         // Moved out and back: `quota::enter` wants each limit with its count.
         let used = std::mem::take(tallies);
-        let mut both: Vec<_> = held.iter().zip(used).collect();
-        let entered = quota::enter(&mut both, visit, usage.process());
+        let mut both: Vec<_> = self.held.iter().zip(used).collect();
+        let entered = quota::enter(&mut both, &visit, process);
         tallies.extend(both.into_iter().map(|(_, tally)| tally));
         entered
-    });
+    }
+}
+
+async fn enter(store: Store, asked: AskedPlace) -> Result<QuotaHold, NotCounted> {
+    let (keys, units, at_ms) = (asked.keys.clone(), asked.units, asked.at_ms);
+    let process = Arc::clone(store.usage().process());
+    let entering = move |tallies: &mut Vec<LimitUsage>| asked.enter(tallies, &process);
+    let entered = store.usage().change_in_task(&keys, at_ms, entering).await;
     match entered {
         Ok(Some(Ok(()))) => Ok(QuotaHold {
-            at_ms: visit.at_ms,
-            units: visit.units,
+            at_ms,
+            units,
             keys,
             has_run: false,
             is_over: false,
@@ -272,11 +288,9 @@ impl QuotaHold {
     /// The call is over.
     pub(crate) async fn release(mut self, alarm: &Alarm) {
         let leaving = self.leaving();
-        let first = leaving.clone();
-        let left = tokio::task::spawn_blocking(move || first.leave()).await;
-        let why = match left {
-            Ok(Ok(())) => return,
-            Ok(Err(fault)) => {
+        let why = match leaving.leave_in_task().await {
+            Ok(()) => return,
+            Err(fault) => {
                 let why = causes(&fault);
                 if is_undone(&fault) {
                     // In a task of its own: the answer does not wait for the store.
@@ -284,7 +298,6 @@ impl QuotaHold {
                 }
                 why
             }
-            Err(_) => TASK_PANICKED.to_owned(),
         };
         // It counts as running until that is written or this process ends, which is on the
         // safe side.
@@ -304,7 +317,7 @@ impl QuotaHold {
 }
 
 /// A call that is over and still counts as running.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Leaving {
     store: Store,
     keys: Vec<UsageKey>,
@@ -313,14 +326,29 @@ struct Leaving {
 }
 
 impl Leaving {
+    /// Blocks the thread.
     fn leave(&self) -> Result<(), StoreError> {
         let usage = self.store.usage();
-        let left = usage.change(&self.keys, self.at_ms, |tallies| {
-            for tally in tallies {
-                tally.leave(usage.process(), self.at_ms, self.units_back);
-            }
-        });
+        let left = usage.change(&self.keys, self.at_ms, self.ending());
         left.map(drop)
+    }
+
+    /// Done even if the task is given up meanwhile.
+    async fn leave_in_task(&self) -> Result<(), StoreError> {
+        let usage = self.store.usage();
+        let left = usage.change_in_task(&self.keys, self.at_ms, self.ending());
+        left.await.map(drop)
+    }
+
+    /// What ends the call in its tallies.
+    fn ending(&self) -> impl FnMut(&mut Vec<LimitUsage>) + Send + 'static {
+        let process = Arc::clone(self.store.usage().process());
+        let (at_ms, units_back) = (self.at_ms, self.units_back);
+        move |tallies| {
+            for tally in tallies {
+                tally.leave(&process, at_ms, units_back);
+            }
+        }
     }
 
     /// Tries again until the shared store answers. If it did not confirm, the call may have
@@ -328,9 +356,8 @@ impl Leaving {
     async fn leave_later(self) {
         loop {
             tokio::time::sleep(LEAVE_AGAIN_AFTER).await;
-            let again = self.clone();
-            let left = tokio::task::spawn_blocking(move || again.leave()).await;
-            if !matches!(left, Ok(Err(fault)) if is_undone(&fault)) {
+            let left = self.leave_in_task().await;
+            if !matches!(left, Err(fault) if is_undone(&fault)) {
                 return;
             }
         }

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use model::caller::Origin;
-use model::govern::access::quota::{self, LimitedCall, RateLimit};
+use model::govern::access::quota::{self, LimitUsage, LimitedCall, RateLimit};
 use model::record::audit::{Closing, Opening, Status};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -191,26 +191,30 @@ async fn call(store: &Store, caller: &str, limit: &RateLimit, number: usize) {
     store.callers().version().unwrap();
     let usage = store.usage();
     let key = [("many".to_owned(), caller.to_owned())];
-    let visit = LimitedCall {
-        caller,
-        groups: &[],
-        tool: "tool",
-        units: 1,
-        at_ms: 0,
-    };
-    let entered = usage.change(&key, 0, |tallies| {
-        let mut held = vec![(limit, tallies.remove(0))];
-        let entered = quota::enter(&mut held, &visit, usage.process());
+    let (process, name) = (usage.process().clone(), caller.to_owned());
+    let limit = limit.clone();
+    let entering = move |tallies: &mut Vec<LimitUsage>| {
+        let visit = LimitedCall {
+            caller: &name,
+            groups: &[],
+            tool: "tool",
+            units: 1,
+            at_ms: 0,
+        };
+        let mut held = vec![(&limit, tallies.remove(0))];
+        let entered = quota::enter(&mut held, &visit, &process);
         tallies.extend(held.into_iter().map(|(_, tally)| tally));
         entered.is_ok()
-    });
+    };
+    let entered = usage.change_in_task(&key, 0, entering).await;
     assert_eq!(entered.unwrap(), Some(true));
-    let left = usage.change(&key, 0, |tallies| {
+    let process = usage.process().clone();
+    let leaving = move |tallies: &mut Vec<LimitUsage>| {
         for tally in tallies {
-            tally.leave(usage.process(), 0, 0);
+            tally.leave(&process, 0, 0);
         }
-    });
-    left.unwrap();
+    };
+    usage.change_in_task(&key, 0, leaving).await.unwrap();
     let closing = Closing::bare(1_700_000_000_001, Status::Done, None);
     store.audit().close(row, closing).await.unwrap();
 }

@@ -120,8 +120,12 @@ model::limits! {
     USAGE_ATTEMPTS_MAX: usize = 8;
     /// Limits of callers whose count a process remembers as it wrote it to a shared store.
     USAGE_KNOWN_MAX: usize = 16_384;
-    /// Parts of them that are locked separately.
-    USAGE_PARTS: usize = 64;
+    /// Calls that may wait to be counted in a shared store.
+    USAGE_QUEUE_MAX: usize = 4_096;
+    /// Calls that are counted by one statement.
+    USAGE_TOGETHER_MAX: usize = 256;
+    /// How long a thread waits until a call is counted, in milliseconds.
+    USAGE_WAIT_MS_MAX: u64 = 60_000;
     /// Prepared statements kept for one connection.
     SHARED_STATEMENTS_MAX: usize = 256;
     /// A file of certificate authorities, in bytes.

@@ -7,7 +7,7 @@
 /// Where it is, and who we are there.
 pub(crate) mod address;
 /// Waiting for an answer, with a bound.
-mod park;
+pub(crate) mod park;
 /// A bounded number of sessions.
 pub(crate) mod pool;
 /// What the tables look like, and which version of that is there.

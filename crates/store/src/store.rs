@@ -60,7 +60,7 @@ struct Inner {
     approvals: Approvals,
     callers: CallerRecords,
     people: People,
-    usage: QuotaUsage,
+    usage: Arc<QuotaUsage>,
     scripts: Scripts,
     waiting_scripts: WaitingScripts,
     jobs: Jobs,
@@ -114,7 +114,7 @@ impl Store {
             approvals: Approvals::new(tables("FULL")),
             callers,
             people: People::new(tables("FULL")),
-            usage: QuotaUsage::new(tables("NORMAL"), peers.clone(), &process),
+            usage: Arc::new(QuotaUsage::new(tables("NORMAL"), peers.clone(), &process)),
             waiting_scripts: WaitingScripts::new(tables("NORMAL")),
             scripts: Scripts::new(tables("FULL"), peers.clone(), &process),
             jobs: Jobs::new(tables("NORMAL"), peers, &process),
@@ -194,7 +194,7 @@ impl Store {
 
     /// How much of their quotas callers used.
     #[must_use]
-    pub fn usage(&self) -> &QuotaUsage {
+    pub fn usage(&self) -> &Arc<QuotaUsage> {
         &self.inner.usage
     }
 

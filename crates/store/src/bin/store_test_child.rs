@@ -83,18 +83,19 @@ fn take_place(store: &Store, name: &str) -> Result<(), LimitExceeded> {
         concurrent: Some(1),
         units_per_day: None,
     };
-    let visit = LimitedCall {
-        caller: "ann",
-        groups: &[],
-        tool: "tool",
-        units: 1,
-        at_ms: 0,
-    };
     let usage = store.usage();
+    let process = usage.process().clone();
     let keys = [("few".to_owned(), name.to_owned())];
-    let entered = usage.change(&keys, 0, |tallies| {
+    let entered = usage.change(&keys, 0, move |tallies| {
+        let visit = LimitedCall {
+            caller: "ann",
+            groups: &[],
+            tool: "tool",
+            units: 1,
+            at_ms: 0,
+        };
         let mut held = vec![(&limit, tallies.remove(0))];
-        let entered = quota::enter(&mut held, &visit, usage.process());
+        let entered = quota::enter(&mut held, &visit, &process);
         tallies.extend(held.into_iter().map(|(_, tally)| tally));
         entered
     });
@@ -168,9 +169,10 @@ fn enter_and_leave(store: &Store, name: &str) {
     let keys = [("few".to_owned(), name.to_owned())];
     assert!(take_place(store, name).is_ok());
     say("entered", name);
-    let left = usage.change(&keys, 0, |tallies| {
+    let process = usage.process().clone();
+    let left = usage.change(&keys, 0, move |tallies| {
         for tally in tallies {
-            tally.leave(usage.process(), 0, 0);
+            tally.leave(&process, 0, 0);
         }
     });
     left.unwrap();

@@ -22,7 +22,7 @@ impl Wake for Sleeper {
 }
 
 /// The future's result; nothing if it is not there in time.
-pub(super) fn wait_until<T>(until: Instant, future: impl Future<Output = T>) -> Option<T> {
+pub(crate) fn wait_until<T>(until: Instant, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Sleeper(thread::current())));
     let mut context = Context::from_waker(&waker);

@@ -58,18 +58,16 @@ impl Session {
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
-    /// A change of its own: if no answer comes, it may have been made.
-    pub(crate) fn execute_alone(
+    /// A change of its own that says what it did: if no answer comes, it may have been made.
+    pub(crate) fn query_change(
         &self,
         sql: &str,
         values: &[&(dyn ToSql + Sync)],
-    ) -> SqlResult<usize> {
+    ) -> SqlResult<Vec<Row>> {
         let statement = self.prepared(sql)?;
-        let changed = self.wait(self.client.execute(&statement, values));
-        match changed {
-            Ok(changed) => Ok(usize::try_from(changed).unwrap_or(usize::MAX)),
+        match self.wait(self.client.query(&statement, values)) {
             Err(SqlError::Unavailable(why)) => Err(SqlError::InDoubt(why)),
-            Err(error) => Err(error),
+            answered => answered,
         }
     }
 

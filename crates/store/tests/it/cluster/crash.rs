@@ -28,18 +28,19 @@ fn enter(store: &Store, caller: &str) -> bool {
         concurrent: Some(1),
         units_per_day: None,
     };
-    let visit = LimitedCall {
-        caller,
-        groups: &[],
-        tool: "tool",
-        units: 1,
-        at_ms: 0,
-    };
     let usage = store.usage();
+    let (process, name) = (usage.process().clone(), caller.to_owned());
     let key = [("few".to_owned(), caller.to_owned())];
-    let entered = usage.change(&key, 0, |tallies| {
+    let entered = usage.change(&key, 0, move |tallies| {
+        let visit = LimitedCall {
+            caller: &name,
+            groups: &[],
+            tool: "tool",
+            units: 1,
+            at_ms: 0,
+        };
         let mut held = vec![(&limit, tallies.remove(0))];
-        let entered = quota::enter(&mut held, &visit, usage.process());
+        let entered = quota::enter(&mut held, &visit, &process);
         tallies.extend(held.into_iter().map(|(_, tally)| tally));
         entered.is_ok()
     });

@@ -184,7 +184,8 @@ fn a_cut_connection_gives_nothing_twice() {
             let (given, tried) = (&given, &tried);
             scope.spawn(move || {
                 for _ in 0..20 {
-                    let entered = store.usage().change(key, 0, |tallies| {
+                    let process = store.usage().process().clone();
+                    let entered = store.usage().change(key, 0, move |tallies| {
                         let spent = tallies[0].units();
                         let limit = model::govern::access::quota::RateLimit {
                             id: "few".to_owned(),
@@ -203,11 +204,8 @@ fn a_cut_connection_gives_nothing_twice() {
                             at_ms: 0,
                         };
                         let mut held = vec![(&limit, tallies.remove(0))];
-                        let entered = model::govern::access::quota::enter(
-                            &mut held,
-                            &visit,
-                            store.usage().process(),
-                        );
+                        let entered =
+                            model::govern::access::quota::enter(&mut held, &visit, &process);
                         tallies.extend(held.into_iter().map(|(_, tally)| tally));
                         (spent, entered.is_ok())
                     });

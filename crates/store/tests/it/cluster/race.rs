@@ -184,10 +184,11 @@ fn enter(store: &Store, limit: &RateLimit) -> bool {
         at_ms: 0,
     };
     let usage = store.usage();
+    let (limit, process) = (limit.clone(), usage.process().clone());
     let key = [("few".to_owned(), "ann".to_owned())];
-    let entered = usage.change(&key, 0, |tallies| {
-        let mut held = vec![(limit, tallies.remove(0))];
-        let entered = quota::enter(&mut held, &visit, usage.process());
+    let entered = usage.change(&key, 0, move |tallies| {
+        let mut held = vec![(&limit, tallies.remove(0))];
+        let entered = quota::enter(&mut held, &visit, &process);
         tallies.extend(held.into_iter().map(|(_, tally)| tally));
         entered.is_ok()
     });
@@ -227,10 +228,11 @@ fn two_limits_hold_together_for_fifty_takers_on_two_nodes() {
         let mut count = 0;
         // A place is free again when another call ends, so each tries until the day is over.
         for _ in 0..200 {
-            let entered = usage.change(&keys, 0, |tallies| {
+            let (five, few, process) = (five.clone(), few.clone(), usage.process().clone());
+            let entered = usage.change(&keys, 0, move |tallies| {
                 let taken = std::mem::take(tallies);
                 let mut held: Vec<_> = [&five, &few].into_iter().zip(taken).collect();
-                let entered = quota::enter(&mut held, &visit, usage.process());
+                let entered = quota::enter(&mut held, &visit, &process);
                 tallies.extend(held.into_iter().map(|(_, tally)| tally));
                 entered.map_err(|exceeded| exceeded.id)
             });
@@ -242,9 +244,10 @@ fn two_limits_hold_together_for_fifty_takers_on_two_nodes() {
             count += 1;
             most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             running.fetch_sub(1, Ordering::SeqCst);
-            let left = usage.change(&keys, 0, |tallies| {
+            let process = usage.process().clone();
+            let left = usage.change(&keys, 0, move |tallies| {
                 for tally in tallies {
-                    tally.leave(usage.process(), 0, 0);
+                    tally.leave(&process, 0, 0);
                 }
             });
             left.unwrap();
@@ -256,6 +259,78 @@ fn two_limits_hold_together_for_fifty_takers_on_two_nodes() {
     let left = stores[0].usage().peek(&keys).unwrap();
     assert_eq!(left[0].processes().count(), 0, "every place is free");
     assert_eq!(left[1].units(), 30);
+}
+
+/// Tasks of two nodes count under limits that they share in part, so that one statement has
+/// rows that belong together and rows that do not. Nothing is counted twice or lost.
+#[test]
+fn tasks_that_share_limits_in_part_are_counted_exactly() {
+    let home = SharedHome::new("race-tasks");
+    let stores = [home.store(), home.store()];
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let names = |number: usize| [number % 3, (number + 1) % 3].map(|at| format!("l{at}"));
+    let tasks: Vec<_> = (0..120)
+        .map(|number| {
+            let usage = stores[number % 2].usage().clone();
+            let keys = names(number).map(|limit| (limit, "ann".to_owned()));
+            runtime.spawn(async move {
+                let process = usage.process().clone();
+                let entered = usage.change_in_task(&keys, 0, move |tallies| {
+                    let visit = LimitedCall {
+                        caller: "ann",
+                        groups: &[],
+                        tool: "tool",
+                        units: 1,
+                        at_ms: 0,
+                    };
+                    let limits = [limit(Some(50), None), limit(None, Some(1_000))];
+                    let taken = std::mem::take(tallies);
+                    let mut held: Vec<_> = limits.iter().zip(taken).collect();
+                    let entered = quota::enter(&mut held, &visit, &process).is_ok();
+                    tallies.extend(held.into_iter().map(|(_, tally)| tally));
+                    entered
+                });
+                entered.await.unwrap().unwrap()
+            })
+        })
+        .collect();
+    let mut counted = [0_u64; 3];
+    for (number, task) in tasks.into_iter().enumerate() {
+        if runtime.block_on(task).unwrap() {
+            counted[number % 3] += 1;
+            counted[(number + 1) % 3] += 1;
+        }
+    }
+    let keys = [0, 1, 2].map(|at| (format!("l{at}"), "ann".to_owned()));
+    let found = stores[0].usage().peek(&keys).unwrap();
+    let units: Vec<u64> = found.iter().map(|tally| tally.units()).collect();
+    assert_eq!(units, counted);
+    // The first limit of each call ends at fifty units, and each was asked for eighty.
+    assert!(counted.iter().any(|counted| *counted >= 50), "{counted:?}");
+}
+
+/// A name that the database refuses fails its own call and none of those that are counted
+/// with it.
+#[test]
+fn a_name_that_the_database_refuses_fails_its_call_alone() {
+    let home = SharedHome::new("race-name");
+    let store = home.store();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let tasks: Vec<_> = (0..64)
+        .map(|number| {
+            let usage = store.usage().clone();
+            let name = match number % 8 {
+                0 => format!("n\0{number}"),
+                _ => format!("n{number}"),
+            };
+            let keys = [("few".to_owned(), name)];
+            runtime.spawn(async move { usage.change_in_task(&keys, 0, |_| ()).await })
+        })
+        .collect();
+    for (number, task) in tasks.into_iter().enumerate() {
+        let changed = runtime.block_on(task).unwrap();
+        assert_eq!(changed.is_err(), number % 8 == 0, "{number}: {changed:?}");
+    }
 }
 
 /// The places of a node that is gone are free when its lease ends, and not before.

@@ -25,17 +25,18 @@ fn key(caller: &str) -> [(String, String); 1] {
 }
 
 fn enter(store: &Store, limit: &RateLimit, caller: &str) -> Option<Result<(), LimitExceeded>> {
-    let visit = LimitedCall {
-        caller,
-        groups: &[],
-        tool: "tool",
-        units: 1,
-        at_ms: 0,
-    };
-    let usage = store.usage();
-    let entered = usage.change(&key(caller), 0, |tallies| {
-        let mut held = vec![(limit, tallies.remove(0))];
-        let entered = quota::enter(&mut held, &visit, usage.process());
+    let (process, limit) = (store.usage().process().clone(), limit.clone());
+    let name = caller.to_owned();
+    let entered = store.usage().change(&key(caller), 0, move |tallies| {
+        let visit = LimitedCall {
+            caller: &name,
+            groups: &[],
+            tool: "tool",
+            units: 1,
+            at_ms: 0,
+        };
+        let mut held = vec![(&limit, tallies.remove(0))];
+        let entered = quota::enter(&mut held, &visit, &process);
         tallies.extend(held.into_iter().map(|(_, tally)| tally));
         entered
     });
