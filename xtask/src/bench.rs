@@ -29,7 +29,7 @@ const BENCHES: &[(&str, &[&str])] = &[
     ("sandbox", &["cell", "pages", "pool"]),
     ("store", &["audit"]),
     ("evidence", &["evidence"]),
-    ("shared", &["shared"]),
+    ("shared", &["shared", "shared_call"]),
     ("engine", &["call", "govern"]),
     ("mcp", &["mcp"]),
     ("bridge", &["bridge"]),

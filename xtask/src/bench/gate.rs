@@ -151,6 +151,41 @@ const PROMISES: &[Promise] = &[
         absence: Absence::IsTold,
     },
     Promise {
+        name: "shared.call",
+        measure: Measure::Number(&["shared_call_cpu_ratio_64"]),
+        bound: Bound::AtMost(1.5),
+        set: PromiseSet::All,
+        absence: Absence::IsTold,
+    },
+    Promise {
+        name: "shared.limited_call",
+        measure: Measure::Number(&["shared_limited_call_cpu_ratio_64"]),
+        bound: Bound::AtMost(1.5),
+        set: PromiseSet::All,
+        absence: Absence::IsTold,
+    },
+    Promise {
+        name: "shared.wait",
+        measure: Measure::Number(&["shared_limited_call_p50_ms_1"]),
+        bound: Bound::AtMost(1.5),
+        set: PromiseSet::All,
+        absence: Absence::IsTold,
+    },
+    Promise {
+        name: "shared.nodes",
+        measure: Measure::Number(&["shared_three_nodes_call_ratio"]),
+        bound: Bound::AtLeast(0.9),
+        set: PromiseSet::All,
+        absence: Absence::IsTold,
+    },
+    Promise {
+        name: "shared.ship",
+        measure: Measure::Number(&["shared_ship_lag_worst_seconds"]),
+        bound: Bound::AtMost(2.0),
+        set: PromiseSet::All,
+        absence: Absence::IsTold,
+    },
+    Promise {
         name: "engine.governed",
         measure: Measure::Ratio(
             &["cpu_us_per_call", "sixty_four_at_a_time", "governed"],
