@@ -124,6 +124,8 @@ model::limits! {
     USAGE_QUEUE_MAX: usize = 4_096;
     /// Calls that are counted by one statement.
     USAGE_TOGETHER_MAX: usize = 256;
+    /// How long more calls are waited for when several came at the same time, in microseconds.
+    USAGE_GATHER_US: u64 = 300;
     /// How long a thread waits until a call is counted, in milliseconds.
     USAGE_WAIT_MS_MAX: u64 = 60_000;
     /// Prepared statements kept for one connection.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use model::govern::access::quota::LimitUsage;
 use model::sync::lock;
@@ -193,6 +194,7 @@ impl CallCounter {
     /// Body of the thread.
     fn run(&mut self, receiver: &Receiver<Waiting>) {
         let mut batch = Vec::new();
+        let mut is_busy = false;
         loop {
             if batch.is_empty() {
                 match receiver.recv() {
@@ -200,12 +202,17 @@ impl CallCounter {
                     Err(_) => return,
                 }
             }
+            // A statement costs much and a row little. A call that comes alone does not wait.
+            if is_busy {
+                std::thread::sleep(Duration::from_micros(limit::USAGE_GATHER_US));
+            }
             while batch.len() < limit::USAGE_TOGETHER_MAX {
                 match receiver.try_recv() {
                     Ok(next) => batch.push(next),
                     Err(_) => break,
                 }
             }
+            is_busy = batch.len() > 1;
             batch = self.make(batch);
         }
     }
