@@ -75,8 +75,8 @@ impl Bounds {
         [counting, self.disk.pause()].into_iter().flatten().min()
     }
 
-    /// Which bound the child broke.
-    pub(crate) fn broken(&mut self) -> Option<String> {
+    /// Finds the bound that the child broke.
+    pub(crate) fn find_broken(&mut self) -> Option<String> {
         if self.has_too_many() {
             let max = self.limits.processes;
             return Some(format!("more than {max} processes and threads"));

@@ -206,7 +206,7 @@ impl Watch<'_> {
             if ends {
                 return Some(JailReport::Exited(self.hear_end()));
             }
-            if let Some(reason) = self.bounds.broken() {
+            if let Some(reason) = self.bounds.find_broken() {
                 return Some(JailReport::Exited(JailExit::Bound(reason)));
             }
         }
