@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -288,7 +288,10 @@ impl Drop for End {
 impl Default for Compute {
     /// Half of the processors compute; the others answer.
     fn default() -> Compute {
-        let count = thread::available_parallelism().map_or(1, usize::from);
+        // Asked once: the answer takes several files of control groups, and every call of a tool
+        // without code has a pool of its own, which it never uses.
+        static COUNT: OnceLock<usize> = OnceLock::new();
+        let count = COUNT.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
         Compute::new(count / 2)
     }
 }
