@@ -318,12 +318,12 @@ impl HttpClient {
         }
         let limits = &self.settings.limits;
         let body = ReplyBody {
-            incoming,
             host,
             bytes_left: limits.reply_bytes_max,
             silence: limits.stream_silence,
             end: Instant::now() + limits.stream,
             lease: Some(Lease {
+                incoming,
                 connection,
                 origin: target.origin(),
                 pool: Arc::clone(&self.pool),

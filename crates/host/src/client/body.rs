@@ -1,21 +1,27 @@
 //! The body of a reply, piece by piece, bounded in bytes, silence and time.
+//!
+//! A stream of events is usually left when its answer has come, an empty body is not looked
+//! at. What little is still to come of either is read in the background, so that the next
+//! request needs no new connection.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::{Body as _, Bytes, Incoming};
+use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use url::{Host, Origin};
 
+use crate::client::limits::{CLIENT_REST_BYTES_MAX, CLIENT_REST_MS};
 use crate::client::pool::IdlePool;
 use crate::fetch::connection::{Connection, broken, next_piece};
 use crate::fetch::fault::HttpFault;
 
-/// A body under way. Dropped before its end, it takes its connection with it.
+/// A body under way. Dropped before its end, it takes its connection with it, unless the rest
+/// of it is short and comes at once.
 pub struct ReplyBody {
-    pub(crate) incoming: Incoming,
     pub(crate) host: Host<String>,
     pub(crate) bytes_left: u64,
     pub(crate) silence: Duration,
@@ -26,6 +32,7 @@ pub struct ReplyBody {
 
 /// What a reply holds until its body ends.
 pub(crate) struct Lease {
+    pub(crate) incoming: Incoming,
     pub(crate) connection: Connection,
     pub(crate) origin: Origin,
     pub(crate) pool: Arc<IdlePool>,
@@ -45,13 +52,12 @@ impl ReplyBody {
     pub async fn next(&mut self) -> Option<Result<Bytes, HttpFault>> {
         // After the end or a fault the lease is gone, and with it the connection: nothing
         // is read again.
-        self.lease.as_ref()?;
+        let lease = self.lease.as_mut()?;
         let end = self.end.min(Instant::now() + self.silence);
-        let fault = match timeout_at(end, next_piece(&mut self.incoming)).await {
+        let fault = match timeout_at(end, next_piece(&mut lease.incoming)).await {
             Ok(None) => {
-                // Read to its end, so the connection is clean and may be used again.
                 if let Some(lease) = self.lease.take() {
-                    lease.pool.give(lease.origin, lease.connection);
+                    lease.give_back();
                 }
                 return None;
             }
@@ -82,7 +88,10 @@ impl ReplyBody {
         self.bytes_left = self.bytes_left.min(bytes_max);
         self.end = self.end.min(Instant::now() + time_max);
         // Refused on its own word, before a byte is read.
-        if self.incoming.size_hint().lower() > self.bytes_left {
+        let announced = self.lease.as_ref();
+        let announced = announced.map_or(0, |lease| lease.incoming.size_hint().lower());
+        if announced > self.bytes_left {
+            self.lease = None;
             return Err(self.too_large());
         }
         let mut whole = Vec::new();
@@ -95,11 +104,52 @@ impl ReplyBody {
     /// Whether the reply says that it has no body.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.incoming.size_hint().exact() == Some(0)
+        let lease = self.lease.as_ref();
+        lease.is_none_or(|lease| lease.incoming.size_hint().exact() == Some(0))
     }
 
     fn too_large(&self) -> HttpFault {
         let rule = format!("the reply of {} is larger than allowed", self.host);
         HttpFault::denied("response-body-too-large", rule)
+    }
+}
+
+impl Drop for ReplyBody {
+    fn drop(&mut self) {
+        let Some(lease) = self.lease.take() else {
+            return;
+        };
+        if lease.incoming.is_end_stream() {
+            return lease.give_back();
+        }
+        // One that carries several requests is in the pool already, and hears at once that this
+        // reply is no longer wanted.
+        let is_shared = lease.connection.share().is_some();
+        if let (false, Ok(runtime)) = (is_shared, Handle::try_current()) {
+            runtime.spawn(lease.read_rest());
+        }
+    }
+}
+
+impl Lease {
+    /// Read to its end, so the connection is clean and may be used again.
+    fn give_back(self) {
+        self.pool.give(self.origin, self.connection);
+    }
+
+    /// Reads what is left, if that is little. Otherwise the connection closes.
+    async fn read_rest(mut self) {
+        let incoming = &mut self.incoming;
+        let reading = async {
+            let mut left = CLIENT_REST_BYTES_MAX;
+            while let Some(piece) = next_piece(incoming).await {
+                left = left.checked_sub(piece.ok()?.len())?;
+            }
+            Some(())
+        };
+        let within = Duration::from_millis(CLIENT_REST_MS);
+        if let Ok(Some(())) = timeout(within, reading).await {
+            self.give_back();
+        }
     }
 }

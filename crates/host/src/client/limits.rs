@@ -37,6 +37,10 @@ model::limits! {
     CLIENT_ATTEMPTS_MAX: usize = 4;
     /// Requests of one client at the same time, open streams included; more wait.
     CLIENT_AT_ONCE_MAX: usize = 128;
+    /// Bytes of a reply that nothing waits for any more which are read to keep its connection.
+    CLIENT_REST_BYTES_MAX: usize = 16 * 1024;
+    /// Milliseconds of that.
+    CLIENT_REST_MS: u64 = 200;
     /// Unused connections of one client.
     CLIENT_IDLE_MAX: usize = 16;
     /// Milliseconds an unused connection is kept.

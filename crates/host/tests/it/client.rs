@@ -375,6 +375,86 @@ async fn a_connection_the_server_closed_is_replaced_unnoticed() {
     assert_eq!(net.called().len(), 5);
 }
 
+/// A server that keeps its connections and answers with a stream of chunks: an event, and what
+/// its `path` says before the end.
+async fn streaming() -> SocketAddr {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                loop {
+                    let (mut first, mut line) = (String::new(), String::new());
+                    stream.read_line(&mut first).await.unwrap();
+                    while !line.ends_with("\r\n\r\n") {
+                        if stream.read_line(&mut line).await.unwrap() == 0 {
+                            return;
+                        }
+                    }
+                    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\ndata\r\n";
+                    stream.write_all(head.as_bytes()).await.unwrap();
+                    if first.contains("/silent") {
+                        // Until the client closes.
+                        let _ = stream.read_line(&mut line).await;
+                        return;
+                    }
+                    if first.contains("/long") {
+                        let rest = format!("{:x}\r\n{}\r\n", 1 << 20, "x".repeat(1 << 20));
+                        let _ = stream.write_all(rest.as_bytes()).await;
+                    }
+                    // A client that closed meanwhile is no fault.
+                    let _ = stream.write_all(b"0\r\n\r\n").await;
+                }
+            });
+        }
+    });
+    address
+}
+
+/// Reads the first piece of a reply and no more.
+async fn begin(client: &HttpClient, path: &str) {
+    let url = format!("http://mcp.acme.com/{path}");
+    let mut reply = get(client, &url).await.unwrap();
+    assert_eq!(reply.body.next().await.unwrap().unwrap(), "data");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_left_at_its_end_keeps_the_connection() {
+    let lab = hello().await;
+    let mut net = Net::to(&lab);
+    net.wire = Arc::new(Wire::new(Ends::Lab(streaming().await)));
+    let client = net.client();
+    for _ in 0..5 {
+        begin(&client, "short").await;
+        let kept = async {
+            while client.idle_count() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let waiting = tokio::time::timeout(Duration::from_secs(20), kept);
+        waiting.await.expect("the connection is kept");
+    }
+    assert_eq!(net.called().len(), 1, "one connection for five streams");
+}
+
+/// Attack: a server that keeps a connection, and what it holds here, by never coming to an end.
+#[tokio::test]
+async fn a_stream_that_is_left_and_goes_on_is_closed() {
+    for path in ["silent", "long"] {
+        let lab = hello().await;
+        let mut net = Net::to(&lab).limits(|limits| limits.concurrent_max = 1);
+        net.wire = Arc::new(Wire::new(Ends::Lab(streaming().await)));
+        let client = net.client();
+        for count in 1..4 {
+            // There is one place, so each begins when the one before was let go.
+            begin(&client, path).await;
+            assert_eq!(net.called().len(), count, "{path}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn connections_of_one_origin_are_not_used_for_another() {
     let one = keeping(100).await;
