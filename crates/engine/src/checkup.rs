@@ -40,7 +40,7 @@ pub struct CheckedText {
 /// What a text is checked against. Without a home there is no engine: nothing is granted,
 /// and only bundled tools have names.
 #[derive(Debug)]
-pub struct CheckGround<'a> {
+pub struct CheckInputs<'a> {
     /// What the operator set.
     pub baseline: &'a Baseline,
     /// The variables that are set.
@@ -62,7 +62,7 @@ pub enum TextPlace<'a> {
     Draft,
 }
 
-impl CheckGround<'_> {
+impl CheckInputs<'_> {
     /// Checks every document of a text.
     #[must_use]
     pub fn check(&self, text: &str, place: TextPlace<'_>) -> CheckedText {
@@ -160,13 +160,13 @@ impl Engine {
     pub fn check_draft(&self, text: &str) -> Result<CheckedText, EngineError> {
         let now = self.registry().current();
         let environment = self.environment()?;
-        let ground = CheckGround {
+        let inputs = CheckInputs {
             baseline: &now.baseline,
             environment: &environment,
             catalog: self.catalog(),
             engine: Some(self),
         };
-        Ok(ground.check(text, TextPlace::Draft))
+        Ok(inputs.check(text, TextPlace::Draft))
     }
 
     /// A tool by its name, with its state and grants.

@@ -15,8 +15,8 @@ use std::thread;
 use rustix::process::{DumpableBehavior, Pid, Signal};
 use sandbox::walls::{process, system};
 
+use crate::child_parts::ChildParts;
 use crate::control_group::OpenGroup;
-use crate::ground::JailGround;
 use crate::identity::ChildIdentity;
 use crate::launcher::{self, Surroundings};
 use crate::limit;
@@ -37,13 +37,13 @@ const IN_MEMORY: rustix::fs::FsWord = 0x0102_1994;
 /// As root: who the child will be, and what is given to it, opened. Why not, if it cannot be:
 /// without the right to mount there is no other owner to be shown.
 pub(crate) fn open_given<'a>(
-    ground: &'a JailGround<'_>,
+    parts: &'a ChildParts<'_>,
     plan: &RootPlan,
 ) -> Result<(Option<&'a ChildIdentity>, Trees), String> {
-    let opened = match ground.identity() {
+    let opened = match parts.identity() {
         Ok(None) => return Ok((None, Trees::default())),
         Ok(Some(identity)) => ChildIdentity::leave_groups()
-            .and_then(|()| new_root::open_given(plan, ground.order, identity))
+            .and_then(|()| new_root::open_given(plan, parts.order, identity))
             .map(|trees| (Some(identity), trees)),
         Err(reason) => Err(reason),
     };
@@ -53,7 +53,7 @@ pub(crate) fn open_given<'a>(
 /// Copies the supervisor into new namespaces: `None` in the copy, and whether it is in the
 /// control group already.
 pub(crate) fn fork(
-    ground: &JailGround<'_>,
+    parts: &ChildParts<'_>,
     group: Option<&OpenGroup>,
 ) -> io::Result<(Option<Pid>, bool)> {
     let mut namespaces = system::NEW_USERS
@@ -61,7 +61,7 @@ pub(crate) fn fork(
         | system::NEW_PROCESSES
         | system::NEW_QUEUES
         | system::NEW_HOST_NAME;
-    match ground.order.network {
+    match parts.order.network {
         JailNetwork::None | JailNetwork::Proxy => namespaces |= system::NEW_NETWORK,
         JailNetwork::Open => {}
     }
@@ -71,7 +71,7 @@ pub(crate) fn fork(
 /// The first process inside: becomes the child's user, builds the root folder, starts the
 /// launcher and stays. `group` is what it has still to join.
 pub(crate) fn begin(
-    ground: &JailGround<'_>,
+    parts: &ChildParts<'_>,
     plan: &RootPlan,
     trees: Trees,
     group: Result<Option<OpenGroup>, String>,
@@ -82,14 +82,14 @@ pub(crate) fn begin(
         Some(group) => group.join().map_err(|error| error.to_string()),
         None => Ok(()),
     });
-    if let Err(said) = enter(ground, &lifeline) {
+    if let Err(said) = enter(parts, &lifeline) {
         give_up(report, &said);
     }
     let mut walls = vec![
         Wall::new(JailLayer::Identity, Ok(())),
         Wall::new(JailLayer::ControlGroup, joined),
     ];
-    match prepare(ground, plan, trees, &mut walls) {
+    match prepare(parts, plan, trees, &mut walls) {
         Ok(has_facts) => {
             let surroundings = Surroundings {
                 rung: JailRung::Namespaces,
@@ -97,7 +97,7 @@ pub(crate) fn begin(
                 walls,
                 parent: 1,
             };
-            run(ground, report, &lifeline, surroundings)
+            run(parts, report, &lifeline, surroundings)
         }
         Err(reason) => give_up(report, &JailReport::NoNamespaces(shorten(&reason))),
     }
@@ -109,7 +109,7 @@ fn give_up(report: &UnixStream, said: &JailReport) -> ! {
 }
 
 /// Becomes the child's user, known in the new namespaces.
-fn enter(ground: &JailGround<'_>, lifeline: &UnixStream) -> Result<(), JailReport> {
+fn enter(parts: &ChildParts<'_>, lifeline: &UnixStream) -> Result<(), JailReport> {
     let no_namespaces = |reason: String| JailReport::NoNamespaces(shorten(&reason));
     let mut go = [0; GO.len() + 3];
     let mut reader = lifeline;
@@ -119,11 +119,11 @@ fn enter(ground: &JailGround<'_>, lifeline: &UnixStream) -> Result<(), JailRepor
     // Only now, so that its root is the group that was joined.
     system::enter_new_namespaces(system::NEW_GROUPS)
         .map_err(|error| no_namespaces(wall::namespaces_refusal(&error)))?;
-    match ground.identity() {
+    match parts.identity() {
         Ok(Some(identity)) => identity
             .enter()
             .map_err(|reason| JailReport::Refused(shorten(&reason))),
-        Ok(None) => map_self(ground.user).map_err(no_namespaces),
+        Ok(None) => map_self(parts.user).map_err(no_namespaces),
         Err(reason) => Err(no_namespaces(reason)),
     }
 }
@@ -144,7 +144,7 @@ fn map_self((user, group): (u32, u32)) -> Result<(), String> {
 /// The root folder, the network, and the way to the parent. Whether there are facts about
 /// processes.
 fn prepare(
-    ground: &JailGround<'_>,
+    parts: &ChildParts<'_>,
     plan: &RootPlan,
     trees: Trees,
     walls: &mut Vec<Wall>,
@@ -152,8 +152,8 @@ fn prepare(
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| error.to_string())?;
     process::own_session()?;
-    let facts = new_root::enter(plan, ground.order, trees)?;
-    if let (JailNetwork::Proxy, Some(door)) = (ground.order.network, ground.door) {
+    let facts = new_root::enter(plan, parts.order, trees)?;
+    if let (JailNetwork::Proxy, Some(door)) = (parts.order.network, parts.door) {
         system::bring_loopback_up().map_err(|error| format!("no loopback: {error}"))?;
         let listener = TcpListener::bind(("127.0.0.1", PROXY_PORT))
             .map_err(|error| format!("no listener: {error}"))?;
@@ -181,7 +181,7 @@ fn is_alone() -> Result<(), String> {
 
 /// Starts the launcher and stays until the child has ended.
 fn run(
-    ground: &JailGround<'_>,
+    parts: &ChildParts<'_>,
     report: &UnixStream,
     lifeline: &UnixStream,
     surroundings: Surroundings,
@@ -195,7 +195,7 @@ fn run(
     // Returns when the launcher has become the child, or has ended and said why.
     let started = system::start_sharing(&mut || {
         if let Some(surroundings) = surroundings.take() {
-            launcher::launch(ground, report, surroundings);
+            launcher::launch(parts, report, surroundings);
         }
     });
     let child = match started {

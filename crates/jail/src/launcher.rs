@@ -13,9 +13,9 @@ use std::process::{Command, Stdio};
 use rustix::process::{Resource, Rlimit};
 use sandbox::walls::{process, system};
 
+use crate::child_parts::ChildParts;
 use crate::file_rule::FileRule;
 use crate::file_wall;
-use crate::ground::JailGround;
 use crate::identity::{self, ChildIdentity};
 use crate::limit;
 use crate::line::{self, STREAMS};
@@ -39,42 +39,38 @@ pub(crate) struct Surroundings {
 }
 
 /// A copy of the supervisor: becomes the child on the lower rung.
-pub(crate) fn launch_here(ground: &JailGround<'_>, report: &UnixStream, supervisor: u32) -> ! {
-    let joined = ground
+pub(crate) fn launch_here(parts: &ChildParts<'_>, report: &UnixStream, supervisor: u32) -> ! {
+    let joined = parts
         .open_group()
         .and_then(|group| group.join().map_err(|error| error.to_string()));
-    let outcome = ground.identity().and_then(|identity| {
+    let outcome = parts.identity().and_then(|identity| {
         let Some(identity) = identity else {
             return Ok(());
         };
         ChildIdentity::leave_groups()?;
         identity.enter()?;
-        identity::check_reach(&ground.order.own, &ground.order.declared)
+        identity::check_reach(&parts.order.own, &parts.order.declared)
     });
     let mut walls = vec![
-        Wall::new(JailLayer::Namespaces, Err(ground.no_namespaces.clone())),
+        Wall::new(JailLayer::Namespaces, Err(parts.no_namespaces.clone())),
         Wall::new(JailLayer::Identity, outcome),
         Wall::new(JailLayer::ControlGroup, joined),
     ];
-    walls.retain(|wall| wall.layer != JailLayer::Namespaces || !ground.no_namespaces.is_empty());
+    walls.retain(|wall| wall.layer != JailLayer::Namespaces || !parts.no_namespaces.is_empty());
     let surroundings = Surroundings {
         rung: JailRung::Landlock,
-        rules: ground.order.rules.clone(),
+        rules: parts.order.rules.clone(),
         walls,
         parent: supervisor,
     };
-    launch(ground, report, surroundings)
+    launch(parts, report, surroundings)
 }
 
 /// Becomes the child. Does not return; if it could not, it has said why.
-pub(crate) fn launch(
-    ground: &JailGround<'_>,
-    report: &UnixStream,
-    surroundings: Surroundings,
-) -> ! {
-    let order = ground.order;
+pub(crate) fn launch(parts: &ChildParts<'_>, report: &UnixStream, surroundings: Surroundings) -> ! {
+    let order = parts.order;
     let rung = surroundings.rung;
-    let reason = match fence(ground, surroundings) {
+    let reason = match fence(parts, surroundings) {
         Err(reason) => reason,
         Ok(walls) => {
             let refusal = wall::refusal(&walls).filter(|_| !order.accept_missing);
@@ -84,7 +80,7 @@ pub(crate) fn launch(
             ) {
                 (Err(_), _) => system::exit_now(1),
                 (Ok(()), Some(refusal)) => refusal,
-                (Ok(()), None) => execute(order, ground.streams),
+                (Ok(()), None) => execute(order, parts.streams),
             }
         }
     };
@@ -95,8 +91,8 @@ pub(crate) fn launch(
 
 /// Every wall, in the one order that works: what needs files or privileges comes before
 /// Landlock and the loss of capabilities, the filter of system calls comes last.
-fn fence(ground: &JailGround<'_>, surroundings: Surroundings) -> Result<Vec<Wall>, String> {
-    let order = ground.order;
+fn fence(parts: &ChildParts<'_>, surroundings: Surroundings) -> Result<Vec<Wall>, String> {
+    let order = parts.order;
     let Surroundings {
         rung,
         rules,
@@ -124,7 +120,7 @@ fn fence(ground: &JailGround<'_>, surroundings: Surroundings) -> Result<Vec<Wall
     let (files, signals) = file_wall::restrict(&rules, order.network, rung)?;
     walls.push(Wall::new(JailLayer::Files, files));
     walls.push(Wall::new(JailLayer::Signals, signals));
-    let calls = restrict_calls(ground, rung);
+    let calls = restrict_calls(parts, rung);
     let tried = match order.network {
         JailNetwork::None => Some(internet_is_denied()),
         JailNetwork::Proxy => Some(outside_is_denied(rung)),
@@ -139,12 +135,10 @@ fn fence(ground: &JailGround<'_>, surroundings: Surroundings) -> Result<Vec<Wall
     Ok(walls)
 }
 
-fn restrict_calls(ground: &JailGround<'_>, rung: JailRung) -> Result<(), String> {
-    let listener = seccomp::restrict(ground.order.network, rung)?;
+fn restrict_calls(parts: &ChildParts<'_>, rung: JailRung) -> Result<(), String> {
+    let listener = seccomp::restrict(parts.order.network, rung)?;
     if let Some(listener) = listener {
-        let handed = ground
-            .hand
-            .ok_or("there is no one to hand connections to")?;
+        let handed = parts.hand.ok_or("there is no one to hand connections to")?;
         line::send_descriptor(handed, line::HANDED, listener.as_fd())
             .map_err(|error| format!("could not hand connections over: {error}"))?;
     }

@@ -3,6 +3,7 @@
 
 mod bound;
 mod child;
+mod child_parts;
 mod connect_answer;
 mod control_group;
 mod disk_use;
@@ -15,7 +16,6 @@ mod file_rule;
 mod file_rules;
 mod file_wall;
 mod filter;
-mod ground;
 mod hand_over;
 mod identity;
 mod inside;

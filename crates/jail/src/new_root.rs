@@ -26,7 +26,7 @@ use crate::place::{DEVICES, Place, RootPlan};
 use crate::settings::JailOverlay;
 
 /// Folders that exist everywhere, one of which the new root is mounted on while it is built.
-const GROUNDS: &[&str] = &["/tmp", "/run", "/mnt", "/usr"];
+const BASES: &[&str] = &["/tmp", "/run", "/mnt", "/usr"];
 
 /// Where programs put what they do not keep.
 const TEMPORARY: &str = "/tmp";
@@ -127,19 +127,19 @@ pub(crate) fn enter(
         options: None,
     };
     system::mount(c"/", private).map_err(said_io("make the mounts private"))?;
-    let ground = mount_ground()?;
+    let base = mount_base()?;
     for (path, target) in &plan.links {
-        symlink(target, within(&ground, path)).map_err(said_io("make a link"))?;
+        symlink(target, within(&base, path)).map_err(said_io("make a link"))?;
     }
     if !plan.places.contains_key(Path::new(TEMPORARY)) {
-        let target = within(&ground, Path::new(TEMPORARY));
+        let target = within(&base, Path::new(TEMPORARY));
         fs::create_dir_all(&target).map_err(said_io("make `/tmp`"))?;
         mount_memory(&target, order.limits.temporary_bytes, "1777")?;
     }
-    fill(plan, order, parts, &ground)?;
-    let facts = mount_facts(&ground);
-    write_settings(&ground)?;
-    switch(&ground)?;
+    fill(plan, order, parts, &base)?;
+    let facts = mount_facts(&base);
+    write_settings(&base)?;
+    switch(&base)?;
     Ok(facts)
 }
 
@@ -230,11 +230,11 @@ fn open_tree(path: &Path, depth: Depth) -> Result<OwnedFd, String> {
         .map_err(|error| format!("could not mount `{shown}`: {error}"))
 }
 
-fn mount_ground() -> Result<PathBuf, String> {
-    let ground = GROUNDS.iter().map(Path::new).find(|path| path.is_dir());
-    let ground = ground.ok_or("there is no folder to build a root on")?;
-    mount_memory(ground, limit::ROOT_BYTES_MAX, "0755")?;
-    Ok(ground.to_path_buf())
+fn mount_base() -> Result<PathBuf, String> {
+    let base = BASES.iter().map(Path::new).find(|path| path.is_dir());
+    let base = base.ok_or("there is no folder to build a root on")?;
+    mount_memory(base, limit::ROOT_BYTES_MAX, "0755")?;
+    Ok(base.to_path_buf())
 }
 
 fn mount_memory(target: &Path, bytes: u64, mode: &str) -> Result<(), String> {
@@ -248,10 +248,10 @@ fn mount_memory(target: &Path, bytes: u64, mode: &str) -> Result<(), String> {
 }
 
 /// Mounts every place, in the order of their paths.
-fn fill(plan: &RootPlan, order: &JailOrder, parts: Parts, ground: &Path) -> Result<(), String> {
+fn fill(plan: &RootPlan, order: &JailOrder, parts: Parts, base: &Path) -> Result<(), String> {
     let Parts { mut trees, devices } = parts;
     for (path, place) in &plan.places {
-        let target = within(ground, path);
+        let target = within(base, path);
         match (place, trees.given.remove(path)) {
             (Place::Hidden, _) => {
                 make_target(&target, FileType::Directory)?;
@@ -264,7 +264,7 @@ fn fill(plan: &RootPlan, order: &JailOrder, parts: Parts, ground: &Path) -> Resu
                 let (Some(overlay), Some(upper)) = (overlay, upper) else {
                     return Err("an overlay without a place for its changes".to_owned());
                 };
-                mount_overlay(ground, &lower, upper, overlay, &target)?;
+                mount_overlay(base, &lower, upper, overlay, &target)?;
             }
             (_, Some(tree)) => {
                 let found = rustix::fs::fstat(&tree).map_err(said("look at a mount"))?;
@@ -274,7 +274,7 @@ fn fill(plan: &RootPlan, order: &JailOrder, parts: Parts, ground: &Path) -> Resu
             (_, None) => return Err(format!("`{}` was not opened", path.display())),
         }
     }
-    let folder = ground.join("dev");
+    let folder = base.join("dev");
     fs::create_dir_all(&folder).map_err(said_io("make the folder of devices"))?;
     for (name, device) in devices {
         let target = folder.join(name);
@@ -333,13 +333,13 @@ fn attach(tree: &OwnedFd, target: &Path) -> Result<(), String> {
 /// Lays a folder for changes over a folder. The layers stand beside only while the kernel
 /// puts them together: it keeps its own hold on them.
 fn mount_overlay(
-    ground: &Path,
+    base: &Path,
     lower: &OwnedFd,
     upper: &OwnedFd,
     overlay: &JailOverlay,
     target: &Path,
 ) -> Result<(), String> {
-    let layers = ground.join(LAYERS);
+    let layers = base.join(LAYERS);
     let (below, above) = (layers.join("below"), layers.join("above"));
     for folder in [&below, &above] {
         fs::create_dir_all(folder).map_err(said_io("make a place for layers"))?;
@@ -371,8 +371,8 @@ fn mount_overlay(
 }
 
 /// Facts about the child's own processes. Refused where a container hides parts of its own.
-fn mount_facts(ground: &Path) -> Result<(), String> {
-    let target = ground.join("proc");
+fn mount_facts(base: &Path) -> Result<(), String> {
+    let target = base.join("proc");
     fs::create_dir_all(&target).map_err(said_io("make `/proc`"))?;
     let facts = OldMount {
         kind: Some(c"proc"),
@@ -384,12 +384,12 @@ fn mount_facts(ground: &Path) -> Result<(), String> {
 }
 
 /// Who there is, and that names are not the child's to look up.
-fn write_settings(ground: &Path) -> Result<(), String> {
+fn write_settings(base: &Path) -> Result<(), String> {
     let (user, group) = (
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
     );
-    let folder = ground.join("etc");
+    let folder = base.join("etc");
     fs::create_dir_all(&folder).map_err(said_io("make `/etc`"))?;
     let user_line = |name: &str, user: u32| format!("{name}:x:{user}:{group}::/tmp:/bin/sh\n");
     let group_line = |name: &str, group: u32| format!("{name}:x:{group}:\n");
@@ -416,9 +416,9 @@ fn write_settings(ground: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes `ground` the root folder and forgets the old one; nothing more can be made in it.
-fn switch(ground: &Path) -> Result<(), String> {
-    rustix::process::chdir(ground).map_err(said("enter the new root"))?;
+/// Makes `base` the root folder and forgets the old one; nothing more can be made in it.
+fn switch(base: &Path) -> Result<(), String> {
+    rustix::process::chdir(base).map_err(said("enter the new root"))?;
     rustix::process::pivot_root(c".", c".").map_err(said("change the root"))?;
     system::detach(c".").map_err(said_io("put the old root away"))?;
     rustix::process::chdir(c"/").map_err(said("enter the new root"))?;
@@ -434,9 +434,9 @@ fn switch(ground: &Path) -> Result<(), String> {
     system::mount(c"/", closed).map_err(said_io("close the new root"))
 }
 
-/// Where `path` will be, while the new root still stands on `ground`.
-fn within(ground: &Path, path: &Path) -> PathBuf {
-    ground.join(path.strip_prefix("/").unwrap_or(path))
+/// Where `path` will be, while the new root still stands on `base`.
+fn within(base: &Path, path: &Path) -> PathBuf {
+    base.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 fn c_path(path: &Path) -> Result<CString, String> {

@@ -14,8 +14,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal, WaitOptions};
 use sandbox::walls::system;
 
+use crate::child_parts::ChildParts;
 use crate::control_group::OpenGroup;
-use crate::ground::JailGround;
 use crate::identity;
 use crate::inside;
 use crate::launcher;
@@ -54,22 +54,22 @@ impl Running {
 /// Starts the child on the highest rung there is. `Err` is the report of why there is none.
 pub(crate) fn start(
     control: &UnixStream,
-    ground: &mut JailGround<'_>,
+    parts: &mut ChildParts<'_>,
 ) -> Result<Running, JailReport> {
     let refused = |reason: String| JailReport::Refused(reason);
-    match start_inside(control, ground).map_err(|error| refused(early_end(&error)))? {
+    match start_inside(control, parts).map_err(|error| refused(early_end(&error)))? {
         Attempt::Running(running) => Ok(running),
         Attempt::Refused(reason) => Err(refused(reason)),
         Attempt::NoNamespaces(reason) => {
-            if ground.order.require == JailRung::Namespaces {
+            if parts.order.require == JailRung::Namespaces {
                 return Err(refused(format!(
                     "missing around the program: namespaces ({reason}); the settings require them: \
                      let this process make user namespaces, or require less"
                 )));
             }
-            ground.no_namespaces = reason;
-            take_folders(ground).map_err(refused)?;
-            match start_here(control, ground).map_err(|error| refused(early_end(&error)))? {
+            parts.no_namespaces = reason;
+            take_folders(parts).map_err(refused)?;
+            match start_here(control, parts).map_err(|error| refused(early_end(&error)))? {
                 Attempt::Running(running) => Ok(running),
                 Attempt::Refused(reason) | Attempt::NoNamespaces(reason) => Err(refused(reason)),
             }
@@ -80,20 +80,20 @@ pub(crate) fn start(
 /// Without namespaces, owners are those on the disk: the child's folders become its user's. If
 /// one of them, or one that it only reads, is a child's already, it is that child's user: a
 /// workspace that was given away is read by no other.
-fn take_folders(ground: &mut JailGround<'_>) -> Result<(), String> {
-    let Ok(identity) = &mut ground.identity else {
+fn take_folders(parts: &mut ChildParts<'_>) -> Result<(), String> {
+    let Ok(identity) = &mut parts.identity else {
         return Ok(());
     };
     let Some(mut taken) = identity.take() else {
         return Ok(());
     };
-    let declared = ground.order.declared.iter().map(|rule| &rule.path);
-    let mut folders = ground.order.own.iter().chain(declared);
+    let declared = parts.order.declared.iter().map(|rule| &rule.path);
+    let mut folders = parts.order.own.iter().chain(declared);
     if let Some(known) = folders.find(|folder| identity::is_of_child(folder)) {
         taken = taken.of_folder(known);
     }
     let taken = identity.insert(taken);
-    for folder in &ground.order.own {
+    for folder in &parts.order.own {
         identity::hand(folder, taken.user)?;
     }
     Ok(())
@@ -107,26 +107,26 @@ enum Attempt {
 }
 
 /// The higher rung: a copy in new namespaces is the first process in them.
-fn start_inside(control: &UnixStream, ground: &JailGround<'_>) -> io::Result<Attempt> {
-    let plan = RootPlan::new(ground.order);
-    let (identity, trees) = match inside::open_given(ground, &plan) {
+fn start_inside(control: &UnixStream, parts: &ChildParts<'_>) -> io::Result<Attempt> {
+    let plan = RootPlan::new(parts.order);
+    let (identity, trees) = match inside::open_given(parts, &plan) {
         Ok(opened) => opened,
         Err(reason) => return Ok(Attempt::NoNamespaces(reason)),
     };
-    let group = ground.open_group();
+    let group = parts.open_group();
     let (report, its_report) = UnixStream::pair()?;
     let (lifeline, its_lifeline) = UnixStream::pair()?;
-    let first = match inside::fork(ground, group.as_ref().ok()) {
+    let first = match inside::fork(parts, group.as_ref().ok()) {
         Ok((Some(first), _)) => first,
         Ok((None, has_joined)) => {
-            let mut kept = ground.kept(&[its_report.as_raw_fd(), its_lifeline.as_raw_fd()]);
+            let mut kept = parts.kept(&[its_report.as_raw_fd(), its_lifeline.as_raw_fd()]);
             kept.extend(trees.descriptors());
             kept.extend(group.iter().flat_map(OpenGroup::descriptors));
             if system::close_all_but(&kept).is_err() {
                 system::exit_now(1);
             }
             let group = group.map(|group| (!has_joined).then_some(group));
-            inside::begin(ground, &plan, trees, group, &its_report, its_lifeline)
+            inside::begin(parts, &plan, trees, group, &its_report, its_lifeline)
         }
         // For want of processes or memory there is no lower rung either.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM)) => {
@@ -138,7 +138,7 @@ fn start_inside(control: &UnixStream, ground: &JailGround<'_>) -> io::Result<Att
     if let Some(Err(reason)) = identity.map(|identity| identity.map_in(first)) {
         return failed(first, Some(JailReport::NoNamespaces(reason)));
     }
-    let places = hold_places(first, ground.order);
+    let places = hold_places(first, parts.order);
     line::send(&lifeline, &inside::GO)?;
     let mut heard = Heard::new(control, &report);
     Ok(match finish(&mut heard, first, Some(lifeline))? {
@@ -162,15 +162,15 @@ fn hold_places(first: Pid, order: &JailOrder) -> Vec<fs::File> {
 }
 
 /// The lower rung: a copy becomes the child.
-fn start_here(control: &UnixStream, ground: &JailGround<'_>) -> io::Result<Attempt> {
+fn start_here(control: &UnixStream, parts: &ChildParts<'_>) -> io::Result<Attempt> {
     let (report, its_report) = UnixStream::pair()?;
     let supervisor = std::process::id();
     let Some(pid) = system::fork()? else {
-        let kept = ground.kept(&[its_report.as_raw_fd()]);
+        let kept = parts.kept(&[its_report.as_raw_fd()]);
         if system::close_all_but(&kept).is_err() {
             system::exit_now(1);
         }
-        launcher::launch_here(ground, &its_report, supervisor)
+        launcher::launch_here(parts, &its_report, supervisor)
     };
     drop(its_report);
     finish(&mut Heard::new(control, &report), pid, None)

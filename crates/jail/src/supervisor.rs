@@ -16,9 +16,9 @@ use rustix::process::{Signal, WaitOptions};
 use sandbox::walls::{process, system};
 
 use crate::bound::Bounds;
+use crate::child_parts::ChildParts;
 use crate::connect_answer;
 use crate::control_group::ControlGroup;
-use crate::ground::JailGround;
 use crate::identity::ChildIdentity;
 use crate::limit;
 use crate::line::{self, LineBuffer, OrderedDescriptors};
@@ -77,7 +77,7 @@ fn supervise_child(
         JailNetwork::Proxy => Some(UnixStream::pair()?),
         JailNetwork::None | JailNetwork::Open => None,
     };
-    let mut ground = JailGround {
+    let mut parts = ChildParts {
         order,
         streams: &streams,
         door: door.as_ref(),
@@ -90,9 +90,9 @@ fn supervise_child(
         identity: ChildIdentity::claim(),
         no_namespaces: String::new(),
     };
-    let started = start::start(control, &mut ground);
+    let started = start::start(control, &mut parts);
     // Held as long as the child runs.
-    let identity = ground.identity;
+    let identity = parts.identity;
     // Ours would keep the pipes open after the child has closed its own.
     drop(streams);
     if rustix::process::getuid().is_root() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use engine::Engine;
 use engine::catalog::Catalog;
-use engine::checkup::{CheckGround, Checkup, TextPlace};
+use engine::checkup::{CheckInputs, Checkup, TextPlace};
 use model::Environment;
 use model::document::FileShape;
 use model::document::finding::{Code, Finding, Severity, any_error};
@@ -151,7 +151,7 @@ fn check(
             });
         }
     };
-    let ground = CheckGround {
+    let inputs = CheckInputs {
         baseline,
         environment,
         catalog: &known.catalog,
@@ -163,7 +163,7 @@ fn check(
         Ok(file) => TextPlace::File(file),
         Err(_) => TextPlace::File(path),
     };
-    let checked = ground.check(&text, place);
+    let checked = inputs.check(&text, place);
     Ok(Checked {
         path: shown,
         shape: checked.shape,

@@ -9,7 +9,7 @@ use crate::line::STREAMS;
 use crate::message::JailOrder;
 
 /// What a child is made from.
-pub(crate) struct JailGround<'a> {
+pub(crate) struct ChildParts<'a> {
     pub(crate) order: &'a JailOrder,
     pub(crate) streams: &'a [OwnedFd; STREAMS],
     /// Where the parent takes connections of the child.
@@ -25,7 +25,7 @@ pub(crate) struct JailGround<'a> {
     pub(crate) no_namespaces: String,
 }
 
-impl JailGround<'_> {
+impl ChildParts<'_> {
     pub(crate) fn identity(&self) -> Result<Option<&ChildIdentity>, String> {
         match &self.identity {
             Ok(identity) => Ok(identity.as_ref()),
