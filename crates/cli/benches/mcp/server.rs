@@ -316,7 +316,10 @@ async fn connect_pipes() -> Peer<RoleClient> {
     );
     let running = rmcp::serve_client((), transport).await.unwrap();
     let peer = running.peer().clone();
-    tokio::spawn(running.waiting());
+    tokio::spawn(async move {
+        running.waiting().await.unwrap();
+        child.wait().unwrap();
+    });
     peer
 }
 
