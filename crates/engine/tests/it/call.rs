@@ -374,8 +374,8 @@ async fn a_dropped_call_is_closed() {
     // Where the machine stood still meanwhile, both may be due.
     tokio::select! {
         biased;
-        // Sleeps: the script runs for so long; it ends by itself when its work is used up.
-        () = tokio::time::sleep(Duration::from_millis(100)) => {}
+        // Sleeps: for so long the script runs. A fast machine uses its work up in 100 ms.
+        () = tokio::time::sleep(Duration::from_millis(20)) => {}
         _ = call.as_mut() => panic!("the call ended"),
     }
     drop(call);
