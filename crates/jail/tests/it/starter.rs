@@ -95,14 +95,14 @@ fn a_ready_supervisor_holds_nothing() {
     let opened = format!("exec 7</etc/hostname 99</etc/hostname; exec '{PROGRAM}' wait");
     let mut parent = User::Same.command("/bin/bash");
     let (mut parent, ready) = waiting(&scratch, parent.args(["-c", &opened]));
-    wait_until(|| descriptors(ready).len() == 4);
+    // The last it does before it waits is to leave its folder.
+    let folder = || fs::read_link(format!("/proc/{ready}/cwd")).unwrap();
+    wait_until(|| folder() == Path::new("/") && descriptors(ready).len() == 4);
     let mut held = descriptors(ready);
     assert!(held.pop().unwrap().starts_with("socket:"), "{held:?}");
     assert_eq!(held, ["/dev/null"; 3]);
     assert!(descriptors(parent.0.id()).contains(&"/etc/hostname".to_owned()));
     assert_eq!(fs::read(format!("/proc/{ready}/environ")).unwrap(), b"");
-    let folder = fs::read_link(format!("/proc/{ready}/cwd")).unwrap();
-    assert_eq!(folder, Path::new("/"));
     parent.kill();
 }
 
