@@ -58,7 +58,7 @@ pub(crate) fn watch(
     });
     let mut progress = Progress::new(total, usual);
     loop {
-        match receiver.recv_timeout(progress.every) {
+        match receiver.recv_timeout(progress.due_in()) {
             Ok(line) => progress.note(&line),
             Err(RecvTimeoutError::Timeout) => progress.show(),
             Err(RecvTimeoutError::Disconnected) => break,
@@ -137,6 +137,12 @@ impl Progress {
         }
     }
 
+    /// The time until the next line is due, however many messages come before it.
+    fn due_in(&self) -> Duration {
+        let silent = self.shown.map(|shown| shown.elapsed());
+        self.every.saturating_sub(silent.unwrap_or_default())
+    }
+
     fn show(&mut self) {
         self.shown = Some(Instant::now());
         let line = line(
@@ -204,6 +210,16 @@ mod tests {
         // More than was counted is no more than everything.
         let over = line(410, 400, Duration::from_secs(200), usual, "ringfence");
         assert!(over.starts_with("   410 of 410 packages"), "{over}");
+    }
+
+    #[test]
+    fn a_message_that_is_not_shown_does_not_put_off_the_next_line() {
+        let mut progress = Progress::new(2, Duration::from_secs(1));
+        progress.every = Duration::from_secs(8);
+        assert_eq!(progress.due_in(), progress.every);
+        progress.shown = Instant::now().checked_sub(Duration::from_secs(6));
+        progress.note(r#"{"reason":"compiler-artifact","package_id":"a","target":{"name":"a"}}"#);
+        assert!(progress.due_in() <= Duration::from_secs(2));
     }
 
     #[test]
