@@ -16,6 +16,8 @@ mod connection;
 mod early;
 /// The inbox of operators.
 pub mod inbox;
+/// Calls without a session that get one answer.
+mod plain;
 /// Health, readiness and metrics.
 mod probe;
 /// Answers a client comes back for.
@@ -40,6 +42,7 @@ use tokio::net::TcpListener;
 
 use crate::auth::{self, Auth};
 use crate::http::body::BodyBounds;
+use crate::http::plain::PlainCalls;
 use crate::http::transport::router_with;
 use crate::jsonrpc::TRANSPORT;
 use crate::metrics::Metrics;
@@ -80,7 +83,8 @@ pub fn serve(
 fn open(door: &Door, bounds: &HttpBounds) -> (Transport, Routes) {
     let of_servers = door.clone();
     let make = move || McpServer::authenticated(of_servers.clone());
-    let transport = router_with(make, bounds, door.inner.unsent.clone());
+    let plain = Some(PlainCalls::new(door.clone(), bounds));
+    let transport = router_with(make, bounds, door.inner.unsent.clone(), plain);
     let of_sessions = door.clone();
     transport.sessions.on_end(move |id| {
         let (door, id) = (of_sessions.clone(), id.to_owned());

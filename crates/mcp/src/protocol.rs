@@ -23,3 +23,5 @@ mod request_state;
 pub mod server;
 /// A tool as clients see it.
 mod tool;
+/// One request, whoever read it.
+pub(crate) mod view;

@@ -22,6 +22,7 @@ use crate::auth::{self, AuthRefusal, MessageLimit, Principal, Sessions};
 use crate::era::{Era, VERSION_HEADER};
 use crate::http::batch::{self, Content};
 use crate::http::bounds::HttpBounds;
+use crate::http::plain::PlainCalls;
 use crate::http::{early, session};
 use crate::jsonrpc::{self, BadMessage, HEADER_MISMATCH, INVALID, TRANSPORT};
 use crate::limit;
@@ -39,6 +40,8 @@ pub(super) struct BodyState {
     pub(super) sessions: Sessions,
     pub(super) answers: Answers,
     pub(super) unsent: Unsent,
+    /// Makes calls that need none of rmcp's machinery; nothing where only rmcp answers.
+    pub(super) plain: Option<PlainCalls>,
     /// How long an answer may take before its stream begins.
     pub(super) stream_first: Duration,
 }
@@ -211,7 +214,7 @@ pub(super) async fn layer(
     })
 }
 
-/// Reads a whole request and passes its messages to rmcp.
+/// Reads a whole request, and makes its call or passes its messages to rmcp.
 async fn forward(state: BodyState, caller: &str, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     if parts.headers.get_all(VERSION_HEADER).iter().count() > 1 {
@@ -230,6 +233,10 @@ async fn forward(state: BodyState, caller: &str, request: Request, next: Next) -
         Err(response) => return *response,
     };
     accept_both_kinds(&mut parts.headers);
+    let plain = state.plain.as_ref().filter(|_| era == Era::Modern);
+    if let Some(call) = plain.and_then(|plain| plain.read(&parts, &bytes)) {
+        return early::stream_if_late(call.answer(parts), state.stream_first).await;
+    }
     let passing = Passing {
         next,
         sessions: state.sessions,

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{self, Sessions};
 use crate::http::body::{self, Answers, BodyBounds, BodyState};
 use crate::http::bounds::HttpBounds;
+use crate::http::plain::PlainCalls;
 use crate::http::session::RmcpSessions;
 use crate::limit;
 use crate::unsent::Unsent;
@@ -45,14 +46,15 @@ pub fn router<H: ServerHandler>(
     make: impl Fn() -> H + Send + Sync + 'static,
     bounds: &HttpBounds,
 ) -> Transport {
-    router_with(make, bounds, Unsent::default())
+    router_with(make, bounds, Unsent::default(), None)
 }
 
-/// The same, with the server's count of unsent answers.
+/// The same, with the server's count of unsent answers and its way to make plain calls.
 pub(super) fn router_with<H: ServerHandler>(
     make: impl Fn() -> H + Send + Sync + 'static,
     bounds: &HttpBounds,
     unsent: Unsent,
+    plain: Option<PlainCalls>,
 ) -> Transport {
     let cut = CancellationToken::new();
     let sessions = Sessions::new(bounds.sessions());
@@ -77,6 +79,7 @@ pub(super) fn router_with<H: ServerHandler>(
         bounds: BodyBounds::of(bounds),
         sessions: sessions.clone(),
         unsent,
+        plain,
         stream_first: bounds.stream_first,
     };
     let router = Router::new()

@@ -19,9 +19,7 @@ use engine::Engine;
 use engine::call::{CallRequest, ElicitAnswer, ElicitQuestion, Elicitor};
 use model::record::outcome::Outcome;
 use model::sync::lock;
-use rmcp::RoleServer;
 use rmcp::model::ElicitRequestParams;
-use rmcp::service::RequestContext;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -31,6 +29,7 @@ use crate::call_count::CallSlot;
 use crate::limit;
 use crate::protocol::elicit::{Deferred, Elicit};
 use crate::protocol::progress::{self, ProgressFeed};
+use crate::protocol::view::RequestView;
 
 /// What a question of ours, whether a call may be made, is called.
 pub(crate) const APPROVAL_KEY: &str = "approval";
@@ -258,7 +257,7 @@ impl RunningCall {
     }
 
     /// Waits for the next event, and sends progress to the client meanwhile.
-    pub(crate) async fn follow(&mut self, context: &RequestContext<RoleServer>) -> ParkedStep {
+    pub(crate) async fn follow(&mut self, view: RequestView<'_>) -> ParkedStep {
         let RunningCall {
             task,
             questions,
@@ -278,12 +277,12 @@ impl RunningCall {
                     },
                     // Only once: a cancelled token is ready at every poll, and the loop
                     // would spin.
-                    () = context.ct.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
+                    () = view.cancel().cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
                 }
             }
         };
-        match context.meta.get_progress_token() {
-            Some(token) => progress::while_running(step, feed, &context.peer, token).await,
+        match view.progress() {
+            Some((peer, token)) => progress::while_running(step, feed, peer, token).await,
             None => step.await,
         }
     }

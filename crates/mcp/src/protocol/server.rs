@@ -13,11 +13,11 @@ use model::record::outcome::{CallError, Outcome};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
-    Extensions, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams,
-    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, PromptsCapability, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities,
-    ServerConfig, SubscriptionFilter, Tool,
+    GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, PromptsCapability, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ResourcesCapability, ServerCapabilities, ServerConfig,
+    SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -31,6 +31,7 @@ use crate::protocol::door::{Door, Inner};
 use crate::protocol::list_changed::ListenerChannel;
 use crate::protocol::server::items::switches;
 use crate::protocol::server::operate::{Operated, Operation, refuse_busy};
+use crate::protocol::view::RequestView;
 use crate::protocol::{instruction, reply, tool};
 use crate::unsent::{self, ReplyHold};
 
@@ -39,8 +40,8 @@ mod operate;
 
 /// How cursors begin.
 const CURSOR: &str = "after:";
-/// The key of W3C's trace context, in a header or in `_meta`.
-const TRACE_HEADER: &str = "traceparent";
+/// The key with which a schema maps an argument to a header.
+const HEADER_KEY: &str = "x-mcp-header";
 
 /// Answers one client. rmcp makes one for each session and for each modern request.
 #[derive(Clone, Debug)]
@@ -69,13 +70,20 @@ impl McpServer {
         &self.door.inner
     }
 
+    /// Whether the schema of a tool may name headers that must agree with its arguments. Only
+    /// schemas of MCP servers do.
+    pub(crate) fn may_name_headers(&self, name: &str) -> bool {
+        let latest = self.inner().engine.registry().latest();
+        let server = latest.tool(name).and_then(|found| found.body.server());
+        server.is_some_and(|tool| names_header(&tool.definition.input_schema))
+    }
+
     /// The caller. An unauthenticated request gets no further.
-    fn caller(&self, extensions: &Extensions) -> Result<Caller, ErrorData> {
+    fn caller(&self, parts: Option<&Parts>) -> Result<Caller, ErrorData> {
         if let Some((client, _)) = &self.fixed {
             let refused = |why| ErrorData::invalid_request(why, None);
             return client.caller().map_err(refused);
         }
-        let parts = extensions.get::<Parts>();
         let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
         match principal {
             Some(principal) => Ok(principal.caller.clone()),
@@ -86,24 +94,23 @@ impl McpServer {
         }
     }
 
-    fn session(&self, extensions: &Extensions, era: Era) -> Option<String> {
+    fn session(&self, parts: Option<&Parts>, era: Era) -> Option<String> {
         match (&self.fixed, era) {
             (Some((_, session)), _) => Some(session.clone()),
             // Modern requests have no session; a header that names one is ignored.
             (None, Era::Modern) => None,
             (None, Era::Legacy) => {
-                let parts = extensions.get::<Parts>()?;
-                let id = parts.headers.get(SESSION_HEADER)?.to_str().ok()?;
+                let id = parts?.headers.get(SESSION_HEADER)?.to_str().ok()?;
                 Some(id.to_owned())
             }
         }
     }
 
     /// One attempt at a tool.
-    async fn call(
+    pub(crate) async fn call(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Result<CallToolResponse, ErrorData> {
         // Other MCP products spell the tools of code mode with a colon. That is a spelling
         // of this protocol, so it is translated here; every gate sees the one name.
@@ -115,12 +122,11 @@ impl McpServer {
             state: request.request_state,
             responses: request.input_responses,
         };
-        match self.operate(operation, &context).await? {
+        match self.operate(operation, view).await? {
             Operated::Asks(required) => Ok(required.into()),
             Operated::Ended(mut outcome, slot) => {
-                self.hold_reply(&mut outcome, slot, &context)?;
-                let era = era_of(&context);
-                reply::of(*outcome, era).map(CallToolResponse::from)
+                self.hold_reply(&mut outcome, slot, view)?;
+                reply::of(*outcome, view.era()).map(CallToolResponse::from)
             }
         }
     }
@@ -131,9 +137,9 @@ impl McpServer {
         &self,
         outcome: &mut Outcome,
         slot: CallSlot,
-        context: &RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Result<(), ErrorData> {
-        let caller = self.caller(&context.extensions)?;
+        let caller = self.caller(view.parts())?;
         // The same value twice: as text, and as structure.
         let bytes = match &outcome.relayed {
             None => outcome.value.as_ref().map_or(0, unsent::weight),
@@ -150,7 +156,7 @@ impl McpServer {
             outcome.relayed = None;
             outcome.error = Some(withheld());
         }
-        let parts = context.extensions.get::<Parts>();
+        let parts = view.parts();
         if let Some(hold) = parts.and_then(|parts| parts.extensions.get::<ReplyHold>()) {
             hold.put(slot, share);
         }
@@ -161,10 +167,10 @@ impl McpServer {
     async fn record_misfit(
         &self,
         params: Option<Value>,
-        context: &RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Result<(), ErrorData> {
         let inner = self.inner();
-        let caller = self.caller(&context.extensions)?;
+        let caller = self.caller(view.parts())?;
         let most = inner.engine.registry().current();
         let most = most.config.serve.calls_per_caller_max;
         let slot = inner.calls.enter(&caller.name, most);
@@ -172,9 +178,9 @@ impl McpServer {
         let name = member("name").and_then(Value::as_str).unwrap_or_default();
         let arguments = member("arguments").cloned().unwrap_or_default();
         let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments);
-        call.trace = trace(context);
+        call.trace = view.trace();
         call.refused = refuse_busy(inner, &slot, &caller).or_else(|| Some(refuse_params()));
-        self.call_engine(call, context).await;
+        self.call_engine(call, view).await;
         Ok(())
     }
 
@@ -193,14 +199,14 @@ impl McpServer {
     fn list(
         &self,
         cursor: Option<&str>,
-        context: &RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let caller = self.caller(&context.extensions)?;
+        let caller = self.caller(view.parts())?;
         if !self.inner().unsent.has_room(&caller.name) {
             let message = "you have not read earlier answers; read them, then ask again";
             return Err(ErrorData::new(ErrorCode(-32000), message, None));
         }
-        let era = era_of(context);
+        let era = view.era();
         let after = match cursor.map(|cursor| cursor.strip_prefix(CURSOR)) {
             None => "",
             Some(Some(after)) if after.len() <= limit::CURSOR_CHARS_MAX => after,
@@ -232,7 +238,8 @@ impl McpServer {
     /// Keeps a listener until the client or the server ends it.
     async fn keep_listener(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let inner = self.inner();
-        let caller = self.caller(&context.request_context().extensions)?;
+        let view = RequestView::Rmcp(context.request_context());
+        let caller = self.caller(view.parts())?;
         let most = inner.engine.registry().current().config.serve.listeners_max;
         let channel = ListenerChannel::Sink(context.sink().clone());
         let Some(id) = inner.listeners.add(&inner.engine, caller, channel, most) else {
@@ -248,18 +255,15 @@ impl McpServer {
     }
 }
 
-/// The era of a request, by its own `_meta` or by the handshake of its session.
-fn era_of(context: &RequestContext<RoleServer>) -> Era {
-    let version = context.protocol_version();
-    Era::of(version.as_ref().map(ProtocolVersion::as_str))
-}
-
-/// The trace a call is part of: in the request's own words, or in its header.
-fn trace(context: &RequestContext<RoleServer>) -> Option<String> {
-    let told = context.meta.get(TRACE_HEADER).and_then(Value::as_str);
-    let parts = context.extensions.get::<Parts>();
-    let header = || parts?.headers.get(TRACE_HEADER)?.to_str().ok();
-    told.or_else(header).map(str::to_owned)
+/// Whether the key that maps an argument to a header occurs anywhere in a part of a schema.
+fn names_header(part: &Value) -> bool {
+    match part {
+        Value::Object(members) => {
+            members.contains_key(HEADER_KEY) || members.values().any(names_header)
+        }
+        Value::Array(items) => items.iter().any(names_header),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 /// Refuses params that are not those of a call.
@@ -310,7 +314,7 @@ impl ServerHandler for McpServer {
         &self,
         context: RequestContext<RoleServer>,
     ) -> Result<DiscoverResult, ErrorData> {
-        let caller = self.caller(&context.extensions)?;
+        let caller = self.caller(RequestView::Rmcp(&context).parts())?;
         let versions = self.supported_protocol_versions().into_owned();
         // First, because it looks at the files: the capabilities are then those of now.
         let instructions = self.instructions(&caller);
@@ -323,7 +327,7 @@ impl ServerHandler for McpServer {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let caller = self.caller(&context.extensions)?;
+        let caller = self.caller(RequestView::Rmcp(&context).parts())?;
         context.peer.set_peer_info(request.clone());
         // First, because it looks at the files: the capabilities are then those of now.
         let instructions = self.instructions(&caller);
@@ -341,7 +345,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        self.list(cursor.as_deref(), &context)
+        self.list(cursor.as_deref(), RequestView::Rmcp(&context))
     }
 
     // Undeclared methods are not found, in any revision: an empty list would declare
@@ -361,7 +365,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        self.prompts(cursor.as_deref(), &context)
+        self.prompts(cursor.as_deref(), RequestView::Rmcp(&context))
     }
 
     async fn list_resources(
@@ -370,7 +374,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        self.resources(cursor.as_deref(), &context)
+        self.resources(cursor.as_deref(), RequestView::Rmcp(&context))
     }
 
     async fn list_resource_templates(
@@ -379,7 +383,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        self.templates(cursor.as_deref(), &context)
+        self.templates(cursor.as_deref(), RequestView::Rmcp(&context))
     }
 
     async fn get_prompt(
@@ -387,7 +391,7 @@ impl ServerHandler for McpServer {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        Box::pin(self.prompt(request, context)).await
+        Box::pin(self.prompt(request, RequestView::Rmcp(&context))).await
     }
 
     async fn read_resource(
@@ -395,7 +399,7 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Box::pin(self.read(request, context)).await
+        Box::pin(self.read(request, RequestView::Rmcp(&context))).await
     }
 
     /// For the transport, which checks the headers that a schema names. Only schemas of MCP
@@ -417,7 +421,7 @@ impl ServerHandler for McpServer {
     ) -> Result<CallToolResponse, ErrorData> {
         // On the heap: rmcp moves the future of a request several times, and every method has
         // room in it for the largest.
-        Box::pin(self.call(request, context)).await
+        Box::pin(self.call(request, RequestView::Rmcp(&context))).await
     }
 
     fn accepted_subscription_filter(
@@ -439,7 +443,7 @@ impl ServerHandler for McpServer {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Ok(caller) = self.caller(&context.extensions) else {
+        let Ok(caller) = self.caller(context.extensions.get::<Parts>()) else {
             return;
         };
         let inner = self.inner();
@@ -457,7 +461,7 @@ impl ServerHandler for McpServer {
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
         if method == "tools/call" {
-            Box::pin(self.record_misfit(params, &context)).await?;
+            Box::pin(self.record_misfit(params, RequestView::Rmcp(&context))).await?;
         }
         if matches!(method.as_str(), "tools/call" | "tools/list") {
             let message = format!("the params do not fit `{method}`");

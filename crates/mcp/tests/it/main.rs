@@ -35,6 +35,7 @@ mod jsonrpc;
 mod lab;
 mod list_changed;
 mod malformed;
+mod plain;
 mod progress;
 mod progressive;
 mod recorded;

@@ -6,6 +6,7 @@ use engine::registry::Snapshot;
 use engine::servers::item::{own_uri, prompt_target, shown_uri};
 use model::reason::Reason;
 use model::record::outcome::Outcome;
+use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, ErrorCode, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
     GetPromptResult, ListPromptsRequestMethod, ListPromptsResult,
@@ -13,15 +14,14 @@ use rmcp::model::{
     ListResourcesResult, ReadResourceRequestMethod, ReadResourceRequestParams,
     ReadResourceResponse, ReadResourceResult,
 };
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::McpServer;
 use super::operate::{Operated, Operation};
-use super::{McpServer, era_of};
 use crate::era::Era;
 use crate::limit;
+use crate::protocol::view::RequestView;
 use crate::protocol::{item, reply};
 
 /// How cursors of these lists begin.
@@ -50,10 +50,10 @@ impl McpServer {
     fn items<T>(
         &self,
         cursor: Option<&str>,
-        context: &RequestContext<RoleServer>,
+        view: RequestView<'_>,
         show: impl Fn(&CallableTool) -> Option<T>,
     ) -> Result<Page<T>, ErrorData> {
-        let caller = self.caller(&context.extensions)?;
+        let caller = self.caller(view.parts())?;
         // A list waits in memory until it is read, as an answer does.
         if !self.inner().unsent.has_room(&caller.name) {
             let message = "you have not read earlier answers; read them, then ask again";
@@ -70,15 +70,15 @@ impl McpServer {
     pub(super) fn prompts(
         &self,
         cursor: Option<&str>,
-        context: &RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Result<ListPromptsResult, ErrorData> {
         if !self.switches().prompts {
             return Err(ErrorData::method_not_found::<ListPromptsRequestMethod>());
         }
-        let page = self.items(cursor, context, item::prompt)?;
+        let page = self.items(cursor, view, item::prompt)?;
         let mut listed = ListPromptsResult::with_all_items(page.items);
         listed.next_cursor = page.next;
-        if era_of(context) == Era::Modern {
+        if view.era() == Era::Modern {
             listed.meta = Some(reply::stamp(Era::Modern));
             listed.ttl_ms = Some(0);
             listed.cache_scope = Some(CacheScope::Private);
@@ -89,15 +89,15 @@ impl McpServer {
     pub(super) fn resources(
         &self,
         cursor: Option<&str>,
-        context: &RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Result<ListResourcesResult, ErrorData> {
         if !self.switches().resources {
             return Err(ErrorData::method_not_found::<ListResourcesRequestMethod>());
         }
-        let page = self.items(cursor, context, item::resource)?;
+        let page = self.items(cursor, view, item::resource)?;
         let mut listed = ListResourcesResult::with_all_items(page.items);
         listed.next_cursor = page.next;
-        if era_of(context) == Era::Modern {
+        if view.era() == Era::Modern {
             listed.meta = Some(reply::stamp(Era::Modern));
             listed.ttl_ms = Some(0);
             listed.cache_scope = Some(CacheScope::Private);
@@ -108,17 +108,17 @@ impl McpServer {
     pub(super) fn templates(
         &self,
         cursor: Option<&str>,
-        context: &RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         if !self.switches().resources {
             return Err(ErrorData::method_not_found::<
                 ListResourceTemplatesRequestMethod,
             >());
         }
-        let page = self.items(cursor, context, item::template)?;
+        let page = self.items(cursor, view, item::template)?;
         let mut listed = ListResourceTemplatesResult::with_all_items(page.items);
         listed.next_cursor = page.next;
-        if era_of(context) == Era::Modern {
+        if view.era() == Era::Modern {
             listed.meta = Some(reply::stamp(Era::Modern));
             listed.ttl_ms = Some(0);
             listed.cache_scope = Some(CacheScope::Private);
@@ -130,7 +130,7 @@ impl McpServer {
     pub(super) async fn prompt(
         &self,
         request: GetPromptRequestParams,
-        context: RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Result<GetPromptResponse, ErrorData> {
         if !self.switches().prompts {
             return Err(ErrorData::method_not_found::<GetPromptRequestMethod>());
@@ -141,11 +141,11 @@ impl McpServer {
             state: request.request_state,
             responses: request.input_responses,
         };
-        match self.operate(operation, &context).await? {
+        match self.operate(operation, view).await? {
             Operated::Asks(required) => Ok(required.into()),
             Operated::Ended(mut outcome, slot) => {
-                self.hold_reply(&mut outcome, slot, &context)?;
-                let era = era_of(&context);
+                self.hold_reply(&mut outcome, slot, view)?;
+                let era = view.era();
                 let absent = ErrorData::invalid_params("there is no such prompt", None);
                 let mut result: GetPromptResult = read(*outcome, era, absent)?;
                 result.meta = Some(reply::stamp(era));
@@ -158,7 +158,7 @@ impl McpServer {
     pub(super) async fn read(
         &self,
         request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         if !self.switches().resources {
             return Err(ErrorData::method_not_found::<ReadResourceRequestMethod>());
@@ -171,11 +171,11 @@ impl McpServer {
             state: request.request_state,
             responses: request.input_responses,
         };
-        match self.operate(operation, &context).await? {
+        match self.operate(operation, view).await? {
             Operated::Asks(required) => Ok(required.into()),
             Operated::Ended(mut outcome, slot) => {
-                self.hold_reply(&mut outcome, slot, &context)?;
-                let era = era_of(&context);
+                self.hold_reply(&mut outcome, slot, view)?;
+                let era = view.era();
                 // The newest revision has no code of its own for a resource that is not there.
                 let code = match era {
                     Era::Legacy => ErrorCode::RESOURCE_NOT_FOUND,

@@ -11,19 +11,19 @@ use model::caller::{Caller, Origin};
 use model::govern::approval::ApprovalState;
 use model::reason::Reason;
 use model::record::outcome::{CallError, Outcome};
+use rmcp::ErrorData;
 use rmcp::model::{InputRequiredResult, InputResponses};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{McpServer, era_of, trace};
+use super::McpServer;
 use crate::call_count::CallSlot;
 use crate::era::Era;
 use crate::protocol::door::Inner;
 use crate::protocol::elicit::{AskVia, Deferred, Elicit, can_ask};
 use crate::protocol::parked::{ParkedCall, ParkedStep, RunningCall};
 use crate::protocol::request_state::{ClientAnswer, ReturnedState, StateBinding};
+use crate::protocol::view::RequestView;
 use crate::protocol::{parked, progress, reply, request_state};
 
 /// An operation that a client requests.
@@ -48,17 +48,18 @@ pub(super) enum Operated {
 
 impl McpServer {
     /// How the person at this client can be asked.
-    fn ask_via(&self, context: &RequestContext<RoleServer>, era: Era, wait: Duration) -> AskVia {
-        if !can_ask(context.client_capabilities().as_ref()) {
+    fn ask_via(&self, view: RequestView<'_>, era: Era, wait: Duration) -> AskVia {
+        if !can_ask(view.capabilities().as_ref()) {
             return AskVia::None;
         }
-        match era {
-            Era::Legacy => AskVia::Now(Arc::new(Elicit {
-                peer: context.peer.clone(),
-                version: context.protocol_version(),
+        match (era, view.peer()) {
+            (Era::Legacy, None) => AskVia::None,
+            (Era::Legacy, Some(peer)) => AskVia::Now(Arc::new(Elicit {
+                peer: peer.clone(),
+                version: view.version(),
                 wait,
             })),
-            Era::Modern => AskVia::Later(Arc::new(Deferred::default())),
+            (Era::Modern, _) => AskVia::Later(Arc::new(Deferred::default())),
         }
     }
 
@@ -66,16 +67,15 @@ impl McpServer {
     pub(super) async fn call_engine(
         &self,
         mut request: CallRequest,
-        context: &RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Outcome {
         let engine = &self.inner().engine;
-        let cancel = context.ct.child_token();
+        let cancel = view.cancel().child_token();
         request.cancel = cancel.clone();
-        let token = context.meta.get_progress_token();
-        let feed = token.map(|token| {
+        let told = view.progress().map(|(peer, token)| {
             let (progress, feed) = progress::listener();
             request.progress = Some(progress);
-            (token, feed)
+            (peer, token, feed)
         });
         let calling = engine.call(request);
         let call = async {
@@ -84,8 +84,8 @@ impl McpServer {
                 never = forward(&self.inner().stop, &cancel) => match never {},
             }
         };
-        match feed {
-            Some((token, feed)) => progress::while_running(call, &feed, &context.peer, token).await,
+        match told {
+            Some((peer, token, feed)) => progress::while_running(call, &feed, peer, token).await,
             None => call.await,
         }
     }
@@ -94,11 +94,11 @@ impl McpServer {
     pub(super) async fn operate(
         &self,
         operation: Operation,
-        context: &RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Result<Operated, ErrorData> {
         let inner = self.inner();
-        let era = era_of(context);
-        let caller = self.caller(&context.extensions)?;
+        let era = view.era();
+        let caller = self.caller(view.parts())?;
         let name = operation.name.as_str();
         let binding = StateBinding {
             caller: &caller,
@@ -112,7 +112,7 @@ impl McpServer {
                 None => self.park(parked, &binding, era),
                 Some(answer) => {
                     parked.question.answer(answer);
-                    self.follow(parked.call, None, &binding, context).await
+                    self.follow(parked.call, None, &binding, view).await
                 }
             };
         }
@@ -120,12 +120,12 @@ impl McpServer {
         let most = now.config.serve.calls_per_caller_max;
         let slot = inner.calls.enter(&caller.name, most);
         let wait = Duration::from_secs(now.config.approvals.wait_seconds);
-        let mut ask_via = self.ask_via(context, era, wait);
+        let mut ask_via = self.ask_via(view, era, wait);
         let arguments = operation.arguments.clone();
         let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments);
         call.deadline = Some(Duration::from_secs(now.config.serve.call_seconds_max));
-        call.session = self.session(&context.extensions, era);
-        call.trace = trace(context);
+        call.session = self.session(view.parts(), era);
+        call.trace = view.trace();
         let may_elicit = now.may_elicit(name);
         call.snapshot = Some(now);
         // Before the state is opened: a call there is no room for must not use up an
@@ -151,17 +151,17 @@ impl McpServer {
                 // With a state, they are answers to what that state asked.
                 let early = operation.responses.as_ref();
                 let early = early.filter(|_| operation.state.is_none()).cloned();
-                self.follow(running, early, &binding, context).await
+                self.follow(running, early, &binding, view).await
             }
             AskVia::Now(elicit) if may_elicit => {
                 let (elicitor, questions) = parked::elicitor(&inner.parked, wait);
                 call.elicitor = Some(elicitor);
-                let calling = Box::pin(self.call_engine(call, context));
+                let calling = Box::pin(self.call_engine(call, view));
                 let outcome = parked::while_asking(calling, questions, elicit).await;
                 conclude(inner, outcome, slot, ask_via.question(), &binding, era)
             }
             AskVia::Now(_) | AskVia::Later(_) | AskVia::Unshown | AskVia::None => {
-                let outcome = self.call_engine(call, context).await;
+                let outcome = self.call_engine(call, view).await;
                 conclude(inner, outcome, slot, ask_via.question(), &binding, era)
             }
         }
@@ -175,11 +175,11 @@ impl McpServer {
         mut call: RunningCall,
         mut early: Option<InputResponses>,
         binding: &StateBinding<'_>,
-        context: &RequestContext<RoleServer>,
+        view: RequestView<'_>,
     ) -> Result<Operated, ErrorData> {
-        let era = era_of(context);
+        let era = view.era();
         loop {
-            match call.follow(context).await {
+            match call.follow(view).await {
                 ParkedStep::Asks(question) => {
                     let question = *question;
                     let known = early.as_mut().and_then(|early| early.remove(&question.key));
