@@ -94,7 +94,7 @@ async fn run_server(
     record.run_with(&powers);
     // On the disk before the server is asked, so that a script that resumes never repeats
     // a call whose end is not known.
-    if let Some(begins) = &request.begins {
+    if let Some(begins) = request.script_step().and_then(|step| step.begins.as_ref()) {
         script::note_begun(engine, begins).await?;
     }
     let called = server::run(ServerCall {
@@ -144,7 +144,7 @@ async fn run_toolbox(
     hold.begin_run();
     record.run_with(&powers);
     // See `run_server`: written before anything has an effect.
-    if let Some(begins) = &request.begins {
+    if let Some(begins) = request.script_step().and_then(|step| step.begins.as_ref()) {
         script::note_begun(engine, begins).await?;
     }
     let work = ToolboxWork {
@@ -204,7 +204,7 @@ async fn run_code(
     hold.begin_run();
     record.run_with(&prepared.powers);
     // As for a server: a step that may have begun is never run twice.
-    if let Some(begins) = &request.begins {
+    if let Some(begins) = request.script_step().and_then(|step| step.begins.as_ref()) {
         script::note_begun(engine, begins).await?;
     }
     // The pool starts with the first call that needs it. Other kinds of body need no

@@ -38,7 +38,7 @@ pub(crate) mod question;
 pub use bridge::{ElicitAnswer, ElicitQuestion, Elicitor};
 
 pub use crate::request::{
-    Begins, CallPurpose, CallRequest, CallTarget, Progress, Refused, Waiting,
+    CallPurpose, CallRequest, CallTarget, ParentCall, Progress, Refused, Trial,
 };
 
 impl Engine {
@@ -260,7 +260,7 @@ async fn keep_script(
     record: &CallRecord,
     checked: &CheckedCall,
 ) {
-    let Some(script) = request.script.clone() else {
+    let Some(script) = request.script_step().map(|step| Arc::clone(&step.script)) else {
         return;
     };
     let (store, masker) = (engine.store().clone(), Arc::clone(&checked.masker));
@@ -325,7 +325,7 @@ fn opening(engine: &Engine, request: &CallRequest) -> Opening {
     let at_ms = engine.now_ms();
     Opening {
         call_id: engine.entropy().call_id(at_ms),
-        parent_id: request.parent_id.clone(),
+        parent_id: request.parent.as_ref().map(|parent| parent.id.clone()),
         at_ms,
         origin: request.origin,
         // Caller and tool come from outside. The row keeps a bounded part of each.

@@ -299,11 +299,11 @@ pub(crate) fn find_document(
     }
     // A document from a file is never taken for a bundled one, even if it reads the
     // same: anyone may have written the file, and ours have grants that users' lack.
-    let ours = match request.place {
+    let ours = match request.trial.place {
         Some(_) => None,
         None => now.ours(&usable.document),
     };
-    let place = request.place.as_deref();
+    let place = request.trial.place.as_deref();
     let found = FoundTool {
         usable: Arc::clone(usable),
         source: ours.map_or(Source::User, |tool| tool.source),

@@ -19,6 +19,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::gates::unconsented;
 use crate::life::marked;
+pub use crate::request::Trial;
 use crate::request::{CallPurpose, CallRequest, CallTarget};
 use crate::tool::ToolState;
 use store::clock::now_ms;
@@ -42,16 +43,6 @@ pub struct Passed {
     pub error: Option<Failure>,
 }
 
-/// What a document is tried with.
-#[derive(Clone, Debug, Default)]
-pub struct Trial {
-    /// The file it was read from, if it is not in the tools folder; absolute.
-    pub place: Option<PathBuf>,
-    /// A folder whose files it starts with, as a copy; absolute. Without one, the folder
-    /// `NAME.files` beside its document, if there is one.
-    pub files: Option<PathBuf>,
-}
-
 impl Trial {
     /// The call that tries a document, with no arguments yet.
     pub(crate) fn request(
@@ -63,8 +54,7 @@ impl Trial {
         CallRequest {
             target: CallTarget::Document(Arc::clone(usable)),
             purpose,
-            place: self.place.clone(),
-            files: self.files.clone(),
+            trial: self.clone(),
             ..CallRequest::new(Caller::owner(), origin, "", Value::Null)
         }
     }
@@ -122,7 +112,7 @@ impl Engine {
         };
         let mut request = trial.request(usable, CallPurpose::LocalPass, origin);
         request.arguments = Value::Object(arguments.into_values());
-        request.files = request.files.or_else(|| self.fixture(usable, trial));
+        request.trial.files = request.trial.files.or_else(|| self.fixture(usable, trial));
         let outcome = self.call(request).await;
         let error = outcome.get().error.as_ref().map(|error| Failure {
             code: error.reason.code().to_owned(),
@@ -150,7 +140,7 @@ impl Engine {
         let trial = Trial::default();
         let mut request = trial.request(usable, CallPurpose::LocalPass, origin);
         request.arguments = arguments;
-        request.files = self.fixture(usable, &trial);
+        request.trial.files = self.fixture(usable, &trial);
         self.call(request).await
     }
 

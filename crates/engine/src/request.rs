@@ -38,8 +38,8 @@ pub struct CallRequest {
     pub arguments: Value,
     /// Whether it is a use of the tool or a test of it.
     pub purpose: CallPurpose,
-    /// The call this one is part of.
-    pub parent_id: Option<String>,
+    /// The call that makes this one; none for a call from a door.
+    pub parent: Option<ParentCall>,
     /// How long the whole call may take, approval included; the tool's own time
     /// limit holds as well.
     pub deadline: Option<Duration>,
@@ -55,21 +55,12 @@ pub struct CallRequest {
     pub elicitor: Option<Arc<dyn Elicitor>>,
     /// The trace it is part of, as W3C's `traceparent`.
     pub trace: Option<String>,
-    /// Who is told when a person is waited for, and when no more.
-    pub waiting: Option<Waiting>,
     /// The preset of a script, instead of the operator's. Only the owner may choose.
     pub preset: Option<ScriptPreset>,
     /// It is the owner's own, typed at a terminal, or part of such a one.
     pub typed: bool,
-    /// What is written down before it runs; only scripts that go on set it.
-    pub begins: Option<Begins>,
-    /// The file a document as it stands was read from. What the owner agreed to for it
-    /// is kept by name and file; without a file, by name alone.
-    pub place: Option<PathBuf>,
-    /// A folder whose files a Local Pass starts with, as a copy.
-    pub files: Option<PathBuf>,
-    /// The script that makes it.
-    pub script: Option<Arc<RunningScript>>,
+    /// Where a document as it stands comes from, and what it starts with.
+    pub trial: Trial,
     /// Why its door cannot make it, if it cannot. The attempt is written down like any
     /// other, and nothing runs.
     pub refused: Option<Refused>,
@@ -94,9 +85,49 @@ impl Refused {
     }
 }
 
+/// What a document is tried with.
+#[derive(Clone, Debug, Default)]
+pub struct Trial {
+    /// The file it was read from, if it is not in the tools folder; absolute. What the owner
+    /// agreed to for it is kept by name and file; without a file, by name alone.
+    pub place: Option<PathBuf>,
+    /// A folder whose files it starts with, as a copy; absolute. Without one, a Local Pass
+    /// takes the folder `NAME.files` beside its document, if there is one.
+    pub files: Option<PathBuf>,
+}
+
+/// The call that makes another one: a script, `codecall_invoke`, or a tool that has its
+/// changes copied.
+#[derive(Clone, Debug)]
+pub struct ParentCall {
+    pub(crate) id: String,
+    /// The script whose step it is, however deep it lies in it.
+    pub(crate) script: Option<ScriptStep>,
+}
+
+impl ParentCall {
+    /// The parent of a call that is no step of a script.
+    pub(crate) fn new(id: &str) -> ParentCall {
+        ParentCall {
+            id: id.to_owned(),
+            script: None,
+        }
+    }
+}
+
+/// What a script keeps for a call that it makes.
+#[derive(Clone, Debug)]
+pub(crate) struct ScriptStep {
+    pub(crate) script: Arc<RunningScript>,
+    /// Stops the clock of the script while a person is waited for.
+    pub(crate) waiting: Waiting,
+    /// What is written down before the call runs; only scripts that go on set it.
+    pub(crate) begins: Option<Begins>,
+}
+
 /// The step of a script's journal that says a call is about to run.
 #[derive(Clone, Debug)]
-pub struct Begins {
+pub(crate) struct Begins {
     pub(crate) script: i64,
     pub(crate) step: Option<String>,
     pub(crate) expires_at_ms: i64,
@@ -104,11 +135,11 @@ pub struct Begins {
 
 /// Is told when a call begins to wait for a person, and when it ceases to.
 #[derive(Clone)]
-pub struct Waiting(Arc<dyn Fn(bool) + Send + Sync>);
+pub(crate) struct Waiting(Arc<dyn Fn(bool) + Send + Sync>);
 
 impl Waiting {
     /// Calls `tell` with whether a wait begins.
-    pub fn new(tell: impl Fn(bool) + Send + Sync + 'static) -> Waiting {
+    pub(crate) fn new(tell: impl Fn(bool) + Send + Sync + 'static) -> Waiting {
         Waiting(Arc::new(tell))
     }
 
@@ -167,7 +198,7 @@ impl CallRequest {
             target: CallTarget::Name(tool.to_owned()),
             arguments,
             purpose: CallPurpose::Call,
-            parent_id: None,
+            parent: None,
             deadline: None,
             cancel: CancellationToken::new(),
             session: None,
@@ -175,12 +206,8 @@ impl CallRequest {
             progress: None,
             elicitor: None,
             trace: None,
-            waiting: None,
             preset: None,
-            begins: None,
-            place: None,
-            files: None,
-            script: None,
+            trial: Trial::default(),
             refused: None,
             snapshot: None,
         }
@@ -200,6 +227,24 @@ impl CallRequest {
             trace: self.trace.clone(),
             typed: self.typed,
             ..CallRequest::new(caller, Origin::Script, tool, arguments)
+        }
+    }
+
+    /// The script whose step it is.
+    pub(crate) fn script_step(&self) -> Option<&ScriptStep> {
+        self.parent.as_ref()?.script.as_ref()
+    }
+
+    /// The parent of a call that this one makes for itself, as a part of the same step.
+    pub(crate) fn as_parent(&self, call_id: &str) -> ParentCall {
+        let step = self.script_step().cloned();
+        ParentCall {
+            id: call_id.to_owned(),
+            // The step of a script was written for the outer call.
+            script: step.map(|step| ScriptStep {
+                begins: None,
+                ..step
+            }),
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) async fn stage(
         return Ok(settings);
     }
     let base = policy.fs_base_path.as_deref();
-    let from = match (&request.files, base) {
+    let from = match (&request.trial.files, base) {
         (Some(files), _) => Some(check_files(files, &settings)?),
         // Also for a tool that only reads: a stranger's document never holds a handle
         // into a real folder.

@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Re
         let usable = wiring::one_document(&engine, &path, arguments.tool.as_deref())?;
         let place = consent::place(&path, &usable)?;
         consent::settle(&engine, &usable, Some(&place), arguments.yes)?;
-        request.place = Some(place);
+        request.trial.place = Some(place);
         request.target = CallTarget::Document(usable);
     } else if arguments.tool.is_some() {
         bail!("`--tool` names a document of a file; give the file");

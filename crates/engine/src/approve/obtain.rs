@@ -21,7 +21,7 @@ use super::answer::{AnswerFault, Given};
 use crate::error::causes;
 use crate::question::{ApprovalAnswer, Approver, Question};
 use crate::refusal::{CallRefusal, GatePass, GateResult};
-use crate::request::{CallRequest, Waiting};
+use crate::request::CallRequest;
 
 /// What a call wants agreed to.
 #[derive(Debug)]
@@ -57,7 +57,8 @@ pub(crate) async fn obtain(
         return verdict(&given, &Trail::new(&asking, began));
     }
     // A person's time is not the call's.
-    let _waits = asking.request.waiting.as_ref().map(Waiting::begin);
+    let step = asking.request.script_step();
+    let _waits = step.map(|step| step.waiting.begin());
     let whom = Whom::of(questions, &asking);
     // From here on the call may be cancelled at any `await`. The guard then moves the
     // question to the inbox, where it would otherwise never appear.

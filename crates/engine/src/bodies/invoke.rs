@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::native::is_self_reference;
 use crate::refusal::CallRefusal;
+use crate::request::ParentCall;
 use crate::run::RunResult;
 use crate::work::Work;
 
@@ -21,7 +22,7 @@ pub(crate) async fn run(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let input = work.arguments.get("input").cloned();
     let input = input.unwrap_or_else(|| json!({}));
     let mut request = work.request.child(name, input);
-    request.parent_id = Some(work.call_id.to_owned());
+    request.parent = Some(ParentCall::new(work.call_id));
     request.trace = work.request.trace_below(work.call_id);
     // A call within a call: the compiler cannot size it otherwise.
     let outcome = Box::pin(work.engine.call(request)).await.into_inner();

@@ -81,7 +81,7 @@ impl<'a> ScriptHost<'a> {
         if self.refuse_tool(&name).is_some() {
             return None;
         }
-        let request = self.request(&name, Value::Null);
+        let request = self.request(&name, Value::Null, None);
         let offered = self.work.reach(&request).ok()?;
         let document = &offered.usable.document;
         Some(json!({

@@ -19,7 +19,7 @@ use super::host::ScriptHost;
 use super::journal::{BegunCall, FinishedCall, JournalStep, ReplayMatch, StepAnswer};
 use crate::limit;
 use crate::native;
-use crate::request::{CallRequest, Waiting};
+use crate::request::{Begins, CallRequest, ParentCall, ScriptStep, Waiting};
 use crate::work::Work;
 use store::clock::now_ms;
 
@@ -194,14 +194,14 @@ impl ScriptHost<'_> {
                 return answer_fault(place, name, fault);
             }
         };
-        let mut request = self.request(name, args);
-        request.begins = self.stored.map(|stored| {
+        let begins = self.stored.map(|stored| {
             stored.begins(BegunCall {
                 place,
                 tool: name.to_owned(),
                 arguments: arguments.to_owned(),
             })
         });
+        let request = self.request(name, args, begins);
         let outcome = self.work.engine.call(request).await;
         let outcome = outcome.into_inner();
         self.calls.note(&outcome.notes);
@@ -269,7 +269,12 @@ impl ScriptHost<'_> {
         }
     }
 
-    pub(super) fn request(&self, name: &str, arguments: Value) -> CallRequest {
+    pub(super) fn request(
+        &self,
+        name: &str,
+        arguments: Value,
+        begins: Option<Begins>,
+    ) -> CallRequest {
         let Work {
             request, call_id, ..
         } = self.work;
@@ -277,11 +282,16 @@ impl ScriptHost<'_> {
         let deadline = request.deadline;
         CallRequest {
             purpose: request.purpose,
-            parent_id: Some((*call_id).to_owned()),
+            parent: Some(ParentCall {
+                id: (*call_id).to_owned(),
+                script: Some(ScriptStep {
+                    script: Arc::clone(&self.script),
+                    waiting: Waiting::new(move |begins| clock.asks(begins)),
+                    begins,
+                }),
+            }),
             trace: request.trace_below(call_id),
             deadline: deadline.map(|deadline| self.time_left(deadline)),
-            waiting: Some(Waiting::new(move |begins| clock.asks(begins))),
-            script: Some(Arc::clone(&self.script)),
             ..request.child(name, arguments)
         }
     }

@@ -532,7 +532,7 @@ async fn consent_belongs_to_a_file_and_a_name() {
     for (place, expected) in [(one, Status::Done), (two, Status::Refused)] {
         let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "", json!({}));
         request.target = CallTarget::Document(Arc::clone(&usable));
-        request.place = Some(place.to_owned());
+        request.trial.place = Some(place.to_owned());
         assert_eq!(world.made(request).await.status, expected, "{place:?}");
     }
 }

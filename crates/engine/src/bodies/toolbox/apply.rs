@@ -86,9 +86,7 @@ pub(super) async fn offer(work: &ToolboxWork<'_>, kept: KeptSet) -> Value {
         target: CallTarget::Name(ToolboxTool::ApplyChanges.name().to_owned()),
         arguments: json!({"changes": kept.id}),
         purpose: CallPurpose::Call,
-        parent_id: Some(work.call_id.clone()),
-        // The step of a script was written for the outer call.
-        begins: None,
+        parent: Some(work.request.as_parent(&work.call_id)),
         cancel: work.request.cancel.child_token(),
         ..work.request.clone()
     };
