@@ -72,6 +72,7 @@ fn main() -> ExitCode {
     let relay = Route::relay();
     let relayed = measure(&relay);
     drop(relay);
+    measure_newest(load, &mut report);
     report["a relay without gates, over pipes"] = row(&relayed);
     report["relay / direct"] = json!(relayed.cpu_us / bare.cpu_us);
     report["ringfence over pipes / relay"] = json!(over_pipes.cpu_us / relayed.cpu_us);
@@ -110,6 +111,24 @@ fn main() -> ExitCode {
     report["many"] = many::measure(many);
     println!("{report:#}");
     ExitCode::SUCCESS
+}
+
+/// The same in revision 2026-07-28, of client and server, which has no sessions.
+fn measure_newest(load: Load, report: &mut Value) {
+    let measure = |route: &Route| load::run(&route.front, Era::Modern, CLIENTS, load);
+    let direct = Route::direct();
+    let bare = measure(&direct);
+    drop(direct);
+    report["direct, 2026-07-28"] = row(&bare);
+    for (name, route) in [
+        ("ringfence, 2026-07-28", Route::ringfence_newest()),
+        ("ringfence over pipes, 2026-07-28", Route::ringfence_pipes()),
+    ] {
+        let governed = measure(&route);
+        drop(route);
+        report[name] = row(&governed);
+        report[format!("{name} / direct")] = json!(governed.cpu_us / bare.cpu_us);
+    }
 }
 
 fn row(run: &Measured) -> Value {

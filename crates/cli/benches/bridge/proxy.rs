@@ -35,10 +35,19 @@ impl Route {
 
     /// `ringfence serve`, with the echo at an address behind it.
     pub(crate) fn ringfence() -> Route {
+        Route::ringfence_at("bench-bridge", "legacy")
+    }
+
+    /// The same, with the newest revision between us and the echo.
+    pub(crate) fn ringfence_newest() -> Route {
+        Route::ringfence_at("bench-bridge-newest", "modern")
+    }
+
+    fn ringfence_at(home: &str, era: &str) -> Route {
         let echo = Server::echo();
-        let home = fresh("bench-bridge");
+        let home = fresh(home);
         let section = format!(
-            "\n[[server]]\nname = \"echo\"\nera = \"legacy\"\nurl = \"http://127.0.0.1:{}/mcp\"\nprivate = true\n",
+            "\n[[server]]\nname = \"echo\"\nera = \"{era}\"\nurl = \"http://127.0.0.1:{}/mcp\"\nprivate = true\n",
             echo.port
         );
         fs::write(home.join("ringfence.toml"), format!("{SETTINGS}{section}")).unwrap();
