@@ -22,9 +22,15 @@ pub(crate) const FORGE: &str = "git.example.com";
 pub(crate) const MIRROR: &str = "mirror.example.com";
 /// A host that exists and is not listed.
 pub(crate) const OTHER: &str = "evil.example.com";
+/// A host whose name leads to a private address.
+pub(crate) const CORP: &str = "git.corp.example.com";
+/// A host where nothing listens.
+pub(crate) const DOWN: &str = "down.example.com";
 
 /// Any address that is on the public network.
 const PUBLIC: &str = "93.184.215.14";
+/// One where nothing listens.
+const UNUSED: &str = "93.184.215.99";
 
 /// What the server does with a request before git sees it.
 pub(crate) type Answer = Box<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
@@ -43,21 +49,24 @@ struct Wire {
 
 impl Resolve for Wire {
     fn resolve<'a>(&'a self, name: &'a str) -> Lookup<'a> {
-        let private = name == "inside.example.com";
-        Box::pin(async move {
-            let address: IpAddr = match private {
-                true => "169.254.169.254".parse().unwrap(),
-                false => PUBLIC.parse().unwrap(),
-            };
-            Ok(vec![address])
-        })
+        let address = match name {
+            "inside.example.com" => "169.254.169.254",
+            CORP => "10.1.2.3",
+            DOWN => UNUSED,
+            _ => PUBLIC,
+        };
+        let address: IpAddr = address.parse().unwrap();
+        Box::pin(async move { Ok(vec![address]) })
     }
 }
 
 impl Connector for Wire {
-    fn connect(&self, _: SocketAddr) -> Connecting<'_> {
+    fn connect(&self, asked: SocketAddr) -> Connecting<'_> {
         let address = self.address;
         Box::pin(async move {
+            if asked.ip().to_string() == UNUSED {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
             let stream: Box<dyn Stream> = Box::new(TcpStream::connect(address).await?);
             Ok(stream)
         })
@@ -148,11 +157,15 @@ impl Forge {
     }
 
     pub(crate) fn world_in(&self, home: Home) -> World {
+        self.world_that_trusts(home, TlsTrust::fixed(trust()))
+    }
+
+    pub(crate) fn world_that_trusts(&self, home: Home, trust: TlsTrust) -> World {
         let wire = Arc::clone(&self.wire);
         let workspace = home.path.join("workspace");
         World::with(home, move |settings| {
             let mut powers = engine::powers::PowerSettings::new(workspace);
-            powers.trust = TlsTrust::fixed(trust());
+            powers.trust = trust;
             powers.resolver = Arc::clone(&wire) as _;
             powers.connector = wire;
             settings.powers = Some(powers);

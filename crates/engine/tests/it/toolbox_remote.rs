@@ -4,12 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use host::fetch::TlsTrust;
 use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use crate::toolbox::{done, events};
-use crate::toolbox_forge::{FORGE, Forge, MIRROR, OTHER, git, redirect};
-use crate::world::{World, error};
+use crate::toolbox_forge::{CORP, DOWN, FORGE, Forge, MIRROR, OTHER, git, redirect};
+use crate::world::{Home, World, error};
 
 /// Git with the two hosts, and no question.
 pub(crate) fn settings(more: &str) -> String {
@@ -132,7 +133,7 @@ async fn hosts_that_are_not_listed_are_not_reached() {
     let world = forge.world(&settings(""));
     let told = refused(&world, url(OTHER, "project")).await;
     assert!(
-        told.contains("not-in-allowlist") || told.contains("host"),
+        told.contains("host-not-in-allowlist") && told.contains("`toolbox.hosts`"),
         "{told}"
     );
     assert_eq!(forge.asked(), Vec::<String>::new());
@@ -243,6 +244,72 @@ async fn the_dumb_protocol_and_other_requests_do_not_exist() {
     assert_eq!(forge.asked().len(), 1, "{:?}", forge.asked());
 }
 
+/// Git itself only knows that its route said no. What the caller is told is the cause, with the
+/// setting that would help, in the words that `fetch` has for it.
+#[tokio::test]
+async fn a_repository_that_is_not_reached_tells_why_and_what_helps() {
+    let forge = Forge::start(Box::new(|host, path| {
+        let status = path.strip_prefix("/status/")?.get(..3)?;
+        (host == FORGE).then(|| format!("HTTP/1.1 {status} No\r\ncontent-length: 0\r\n\r\n"))
+    }))
+    .await;
+    forge.repository("project", &[("a", "a\n")]);
+    let hosts = format!("\"{FORGE}\", \"{MIRROR}:8443\", \"{CORP}\", \"{DOWN}\"");
+    let toml = settings("").replace(&format!("\"{FORGE}\", \"{MIRROR}\""), &hosts);
+    let world = forge.world(&toml);
+    let strict = Home::new();
+    strict.file("ringfence.toml", &toml);
+    let strict = forge.world_that_trusts(strict, TlsTrust::system(None));
+    let not_listed =
+        |host: &str| format!("`{host}:443` is not in `toolbox.hosts` (host-not-in-allowlist)");
+    let at = |status: &str| format!("{FORGE} answered {status}; a repository that is not public");
+    for (world, address, expected) in [
+        (&world, format!("https://{OTHER}/a.git"), not_listed(OTHER)),
+        // Listed with another port only.
+        (
+            &world,
+            format!("https://{MIRROR}/a.git"),
+            not_listed(MIRROR),
+        ),
+        (
+            &world,
+            format!("https://{CORP}/a.git"),
+            "`network.private_hosts` (resolved-private-ip)".to_owned(),
+        ),
+        (
+            &world,
+            format!("https://{DOWN}/a.git"),
+            format!("could not connect to {DOWN}: "),
+        ),
+        (
+            &strict,
+            format!("https://{FORGE}/a.git"),
+            "`network.ca_file` (tls)".to_owned(),
+        ),
+        (
+            &world,
+            format!("https://{FORGE}/status/401/a.git"),
+            at("401"),
+        ),
+        (
+            &world,
+            format!("https://{FORGE}/status/403/a.git"),
+            at("403"),
+        ),
+        (
+            &world,
+            format!("https://{FORGE}/status/500/a.git"),
+            format!("{FORGE} answered 500 (http-status)"),
+        ),
+    ] {
+        let told = refused(world, json!({"url": address})).await;
+        assert!(told.starts_with("git.failed"), "{address}: {told}");
+        assert!(told.contains(&expected), "{address}: {told}");
+        // What git says of it is false for most causes.
+        assert!(!told.contains("unable to access"), "{address}: {told}");
+    }
+}
+
 #[tokio::test]
 async fn a_call_that_fetches_cannot_push_and_a_program_has_no_other_way_out() {
     let forge = Forge::plain().await;
@@ -285,7 +352,7 @@ async fn a_credential_goes_to_its_host_and_never_to_git() {
         "[connections.forge]\nkind = \"git\"\nhost = \"{FORGE}\"\nuser = \"bot\"\ncredential = \"FORGE_TOKEN\"\ncallers = [\"ann\"]\n\
          [callers.ann]\nanswers = \"L5\"\n"
     );
-    let home = crate::world::Home::new();
+    let home = Home::new();
     home.file("ringfence.toml", &format!("{}{connection}", settings("")));
     home.file("secrets.env", "FORGE_TOKEN=token-of-the-forge\n");
     use std::os::unix::fs::PermissionsExt as _;

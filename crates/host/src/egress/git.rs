@@ -15,8 +15,11 @@ use model::sync::lock;
 use url::Url;
 
 use crate::egress::{EgressRoute, RouteAnswer, RouteBody, RouteGuard, RouteReply, RouteRequest};
-use crate::fetch::HttpFault;
 
+/// What is said of an address that cannot be asked for.
+const NO_ADDRESS: &str = "the address of the repository is none";
+/// What is said of a host that answers with something else.
+const NOT_SMART: &str = "does not speak the smart protocol";
 /// Redirects that are followed.
 const REDIRECTS_MAX: usize = 4;
 
@@ -70,6 +73,21 @@ pub struct GitRoute {
     service: GitService,
     /// Where the repository is: what the caller named, or where it was redirected to.
     base: Mutex<GitPlace>,
+    /// Why a request of git went nowhere: git itself says only which status it got.
+    unreached: Mutex<Option<GitUnreached>>,
+}
+
+/// Why a request of git did not get to its repository, or no further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitUnreached {
+    /// The stable word, such as `resolved-private-ip`.
+    pub reason: &'static str,
+    /// The sentence that `fetch` has for it: host, and what it broke.
+    pub sentence: String,
+    /// The host that was asked, with its port.
+    pub host: String,
+    /// What the host answered, if it was reached.
+    pub status: Option<u16>,
 }
 
 #[derive(Clone)]
@@ -102,7 +120,48 @@ impl GitRoute {
         GitRoute {
             service,
             base: Mutex::new(GitPlace { url, authorization }),
+            unreached: Mutex::default(),
         }
+    }
+
+    /// Why the last request of git did not get there; nothing if it did.
+    #[must_use]
+    pub fn unreached(&self) -> Option<GitUnreached> {
+        lock(&self.unreached).clone()
+    }
+
+    /// The refusal that git gets, which is kept for those who explain its failure.
+    fn refuse(&self, to: &Url, reason: &'static str, sentence: &str) -> RouteReply {
+        *lock(&self.unreached) = Some(GitUnreached {
+            reason,
+            sentence: sentence.to_owned(),
+            host: with_port(to),
+            status: None,
+        });
+        RouteReply::refused(reason, sentence)
+    }
+
+    /// A reply as git gets it.
+    fn pass(&self, from: &Url, reply: RouteReply, expected: &str) -> RouteReply {
+        let status = reply.status;
+        let (shown, host) = (authority(from), with_port(from));
+        let reply = checked(reply, expected);
+        *lock(&self.unreached) = match (status, reply.status) {
+            (StatusCode::OK, StatusCode::OK) => None,
+            (StatusCode::OK, _) => Some(GitUnreached {
+                reason: "not-smart-http",
+                sentence: format!("{shown} {NOT_SMART}"),
+                host,
+                status: Some(status.as_u16()),
+            }),
+            _ => Some(GitUnreached {
+                reason: "http-status",
+                sentence: format!("{shown} answered {}", status.as_u16()),
+                host,
+                status: Some(status.as_u16()),
+            }),
+        };
+        reply
     }
 
     async fn advertise(&self, given: HeaderMap, guard: &RouteGuard) -> RouteReply {
@@ -110,7 +169,7 @@ impl GitRoute {
         let mut place = lock(&self.base).clone();
         for _ in 0..=REDIRECTS_MAX {
             let Some(address) = place.address("info/refs", Some(service)) else {
-                return RouteReply::refused("invalid-url", "the address of the repository is none");
+                return self.refuse(&place.url, "invalid-url", NO_ADDRESS);
             };
             let headers = place.headers(&given);
             let sent = guard
@@ -118,11 +177,11 @@ impl GitRoute {
                 .await;
             let reply = match sent {
                 Ok(reply) => reply,
-                Err(fault) => return refusal(&fault),
+                Err(fault) => return self.refuse(&address, fault.reason, &fault.to_string()),
             };
             if !reply.status.is_redirection() {
                 let expected = format!("application/x-{service}-advertisement");
-                let reply = checked(reply, &expected);
+                let reply = self.pass(&address, reply, &expected);
                 if reply.status == StatusCode::OK {
                     *lock(&self.base) = place;
                 }
@@ -130,10 +189,11 @@ impl GitRoute {
             }
             match place.redirected(&address, &reply, service) {
                 Ok(next) => place = next,
-                Err(why) => return RouteReply::refused("redirect-refused", why),
+                Err(why) => return self.refuse(&address, "redirect-refused", why),
             }
         }
-        RouteReply::refused("too-many-redirects", "the repository redirects too often")
+        let sentence = "the repository redirects too often";
+        self.refuse(&place.url, "too-many-redirects", sentence)
     }
 
     async fn exchange(&self, request: RouteRequest, guard: &RouteGuard) -> RouteReply {
@@ -145,7 +205,7 @@ impl GitRoute {
             return RouteReply::refused("not-git", "this is no request of git");
         }
         let Some(address) = place.address(service, None) else {
-            return RouteReply::refused("invalid-url", "the address of the repository is none");
+            return self.refuse(&place.url, "invalid-url", NO_ADDRESS);
         };
         let headers = place.headers(&request.headers);
         let sent = guard
@@ -154,10 +214,14 @@ impl GitRoute {
         match sent {
             // Attack: a body sent on to where a redirect leads.
             Ok(reply) if reply.status.is_redirection() => {
-                RouteReply::refused("redirect-refused", "the repository redirects a request")
+                let sentence = "the repository redirects a request";
+                self.refuse(&address, "redirect-refused", sentence)
             }
-            Ok(reply) => checked(reply, &format!("application/x-{service}-result")),
-            Err(fault) => refusal(&fault),
+            Ok(reply) => {
+                let expected = format!("application/x-{service}-result");
+                self.pass(&address, reply, &expected)
+            }
+            Err(fault) => self.refuse(&address, fault.reason, &fault.to_string()),
         }
     }
 }
@@ -264,10 +328,7 @@ fn checked(reply: RouteReply, expected: &str) -> RouteReply {
     let kind = reply.headers.get(header::CONTENT_TYPE);
     let is_expected = kind.is_some_and(|kind| kind.as_bytes() == expected.as_bytes());
     if !is_expected {
-        return RouteReply::refused(
-            "not-smart-http",
-            "the repository does not speak the smart protocol",
-        );
+        return RouteReply::refused("not-smart-http", &format!("the repository {NOT_SMART}"));
     }
     let mut headers = HeaderMap::new();
     headers.extend(kind.cloned().map(|kind| (header::CONTENT_TYPE, kind)));
@@ -295,8 +356,20 @@ fn base64(text: &str) -> String {
     encoded
 }
 
-fn refusal(fault: &HttpFault) -> RouteReply {
-    RouteReply::refused(fault.reason, &fault.to_string())
+/// Host and port as lists of hosts take them.
+fn with_port(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or_default();
+    format!("{host}:{port}")
+}
+
+/// Host and port as people write them.
+fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use host::egress::git::{GIT_ROUTE_PATH, GitCredential, GitRoute, GitService};
+use host::egress::git::{GIT_ROUTE_PATH, GitCredential, GitRoute, GitService, GitUnreached};
 use model::config::ConnectionKind;
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
+use model::text;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -35,6 +36,7 @@ pub(in crate::bodies::toolbox) async fn clone(
     let repository = Repository::stage_clone(work, &directory).await?;
     let credential = credential(work, &url, false)?;
     let route = GitRoute::new(url.clone(), GitService::UploadPack, credential.as_ref());
+    let route = Arc::new(route);
     // Git keeps the true address in its settings and is led to our route.
     let instead = format!("url.{}.insteadOf={url}", route_url());
     let depth = work.number("depth").unwrap_or(1);
@@ -67,9 +69,9 @@ pub(in crate::bodies::toolbox) async fn clone(
         stdin: "",
         writes: true,
     };
-    let output = repository.run_by(call, Arc::new(route)).await?;
+    let output = repository.run_by(call, Arc::clone(&route)).await?;
     if output.code != 0 {
-        return Err(unreached(&output));
+        return Err(fail(&output, &route));
     }
     let (bytes_received, _) = repository.network_bytes();
     let arguments = ["-C", &directory, "rev-parse", "--verify", "--quiet", "HEAD"];
@@ -122,6 +124,7 @@ pub(in crate::bodies::toolbox) async fn fetch(
     let spec = format!("+refs/heads/{branch}:refs/remotes/origin/{branch}");
     let credential = credential(work, &url, false)?;
     let route = GitRoute::new(url, GitService::UploadPack, credential.as_ref());
+    let route = Arc::new(route);
     let address = route_url();
     let arguments = [
         "fetch",
@@ -139,9 +142,9 @@ pub(in crate::bodies::toolbox) async fn fetch(
         stdin: "",
         writes: true,
     };
-    let output = repository.run_by(call, Arc::new(route)).await?;
+    let output = repository.run_by(call, Arc::clone(&route)).await?;
     if output.code != 0 {
-        return Err(unreached(&output));
+        return Err(fail(&output, &route));
     }
     let (bytes_received, _) = repository.network_bytes();
     let after = references(&repository).await?;
@@ -174,6 +177,7 @@ pub(in crate::bodies::toolbox) async fn push(
     let spec = format!("{force}refs/heads/{branch}:refs/heads/{branch}");
     let credential = credential(work, &url, true)?;
     let route = GitRoute::new(url, GitService::ReceivePack, credential.as_ref());
+    let route = Arc::new(route);
     let address = route_url();
     let arguments = [
         "push",
@@ -190,9 +194,9 @@ pub(in crate::bodies::toolbox) async fn push(
         stdin: "",
         writes: true,
     };
-    let output = repository.run_by(call, Arc::new(route)).await?;
+    let output = repository.run_by(call, Arc::clone(&route)).await?;
     if output.code != 0 {
-        return Err(unreached(&output));
+        return Err(fail(&output, &route));
     }
     let (_, bytes_sent) = repository.network_bytes();
     let summary = output
@@ -322,16 +326,44 @@ async fn references(repository: &Repository<'_, '_>) -> Result<Vec<(String, Stri
     Ok(pairs.collect())
 }
 
-/// What git says when the far side refused; the egress events have the reason.
-fn unreached(output: &GitOutput) -> CallRefusal {
-    let said = output.stderr.replace(&route_url(), "the repository");
-    let said = match said.contains("403") {
-        true => format!("the host refused it, or this call may not reach it; {said}"),
-        false => said,
+/// Why git failed. It only knows the status of its route, which is the same for every cause,
+/// so the cause is told in its place: what the guard decided, or what the host answered.
+fn fail(output: &GitOutput, route: &GitRoute) -> CallRefusal {
+    let said = match route.unreached() {
+        Some(unreached) => told(&unreached),
+        None => output.stderr.replace(&route_url(), "the repository"),
     };
     let said = match said.trim() {
         "" => "git ended with an error and said nothing".to_owned(),
         said => said.to_owned(),
     };
     CallRefusal::with_status(Status::Failed, CallError::new(Reason::GitFailed, said))
+}
+
+/// What a caller is told of a repository that was not reached: what `fetch` would say, and the
+/// setting that would help.
+fn told(unreached: &GitUnreached) -> String {
+    let GitUnreached {
+        reason,
+        sentence,
+        host,
+        status,
+    } = unreached;
+    // The texts of TLS may quote what the other side sent.
+    let sentence = text::one_line(sentence);
+    let said = match (*reason, status) {
+        ("host-not-in-allowlist" | "network-blocked", _) => {
+            format!("`{host}` is not in `toolbox.hosts`")
+        }
+        ("tls", _) if sentence.contains("certificate") => format!(
+            "{sentence}; if the host is trusted, the operator names its authority in \
+             `network.ca_file`"
+        ),
+        (_, Some(401 | 403 | 404)) => format!(
+            "{sentence}; a repository that is not public needs a `connection` with a credential"
+        ),
+        // The sentence has the fix, where there is one.
+        _ => sentence,
+    };
+    format!("{said} ({reason})")
 }
