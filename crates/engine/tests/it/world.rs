@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::approve::{ApprovalAnswer, Approver, Question};
-use engine::call::CallRequest;
+use engine::call::{CallRequest, CallTarget};
+use engine::registry::ToolBody;
 use engine::{Alarm, Clock, Engine, EngineSettings};
 use model::Environment;
 use model::caller::{Caller, Origin};
@@ -165,7 +166,7 @@ impl World {
     }
 
     pub(crate) async fn made(&self, request: CallRequest) -> Outcome {
-        self.engine.call(request).await.into_inner()
+        make(&self.engine, request).await
     }
 
     /// The entry of a call.
@@ -194,6 +195,35 @@ impl World {
         let verified = self.engine.store().audit().verify(None).unwrap();
         assert_eq!(verified.broken, None);
     }
+}
+
+/// Makes a call. What a native tool gives back fits the schema it declares: clients hold every
+/// result against it, failures too, and refuse what does not fit.
+pub(crate) async fn make(engine: &Engine, request: CallRequest) -> Outcome {
+    let name = match &request.target {
+        CallTarget::Name(name) => Some(name.clone()),
+        CallTarget::Document(_) => None,
+    };
+    let outcome = engine.call(request).await.into_inner();
+    let found = name.as_deref().and_then(|name| engine.tool(name).ok());
+    let schema = match found.as_ref().map(|tool| &tool.body) {
+        Some(ToolBody::Native(native)) => native.output_schema(),
+        Some(ToolBody::Toolbox(tool)) => tool.output_schema(),
+        Some(ToolBody::Code | ToolBody::Server(_)) | None => None,
+    };
+    let Some(schema) = schema else {
+        return outcome;
+    };
+    // As a door would send it.
+    let given = match (&outcome.value, &outcome.error) {
+        (Some(value), _) => value.clone(),
+        (None, Some(error)) => error.to_json(),
+        (None, None) => panic!("{name:?} declares a result and gives none: {outcome:?}"),
+    };
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let faults: Vec<_> = validator.iter_errors(&given).collect();
+    assert!(faults.is_empty(), "{name:?}: {given}: {faults:?}");
+    outcome
 }
 
 /// A clock that only a test moves. It starts at a day's first moment.
