@@ -192,6 +192,17 @@ impl KeptChanges {
         })
     }
 
+    /// Removes what a call wrote whose process died.
+    pub(crate) fn forget_unfinished(&self, call_id: &str) {
+        // Attack: an id with `/` or `..`, in a database that others write to.
+        if call_id
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        {
+            let _ = fs::remove_dir_all(self.folder.join(format!("new-{call_id}")));
+        }
+    }
+
     /// Removes what is too old, or was left by a process that died.
     fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else {

@@ -183,6 +183,7 @@ impl Engine {
         );
         let secrets =
             Secrets::open(home.join(SECRETS_FILE)).with_credentials(settings.credentials.clone());
+        let changes = KeptChanges::open(home);
         let engine = Engine {
             variables: VariableSource::new(settings.environment.clone(), secrets),
             powers: power_settings(&settings, &config),
@@ -190,8 +191,8 @@ impl Engine {
             quotas: Quotas::new(&store, &clock, alarm),
             schedule: Schedule::new(&store, &clock),
             upkeep: Upkeep::new(&store, &clock, alarm),
-            changes: KeptChanges::open(home),
-            jobs: RunningJobs::new(home, &store, &clock, alarm),
+            jobs: RunningJobs::new(home, (&store, &clock, alarm), &changes),
+            changes,
             server_connections: Connections::new(
                 home,
                 settings.program.clone(),

@@ -8,19 +8,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use model::config::ToolboxConfig;
+use model::record::audit::notice::SERVER;
 use model::record::audit::{Act, Notice};
 use model::record::job::JobState;
 use model::record::mask::Masker;
 use model::sync::lock;
 use model::word::Word as _;
-use store::{JobEnd, Store};
+use store::{JobEnd, Store, WithOrphans};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::changes::{ChangeRecord, KeptChanges, Staging};
 use crate::jailed::{JailedCommand, JailedRun, Jailer, OutputSink, OutputStream, ProcessEnd};
 use crate::limit;
-use crate::notice::loudly;
+use crate::notice::{loudly, with_connections};
 use crate::services::{Alarm, Clock};
 
 mod log;
@@ -37,6 +38,7 @@ pub(crate) struct RunningJobs {
     store: Store,
     clock: Clock,
     alarm: Alarm,
+    changes: KeptChanges,
     running: Arc<Mutex<BTreeMap<String, RunningJob>>>,
     /// Ends every job when it is dropped.
     stop: CancellationToken,
@@ -54,7 +56,11 @@ struct RunningJob {
 pub(crate) struct JobOrder {
     pub(crate) id: String,
     pub(crate) caller: String,
+    /// The call that starts it.
+    pub(crate) call_id: String,
     pub(crate) origin: &'static str,
+    /// Its end is put on record long after its call.
+    pub(crate) masker: Arc<Masker>,
     pub(crate) jailer: Jailer,
     pub(crate) command: JailedCommand,
     pub(crate) limits: ToolboxConfig,
@@ -63,16 +69,22 @@ pub(crate) struct JobOrder {
 }
 
 impl RunningJobs {
-    pub(crate) fn new(home: &Path, store: &Store, clock: &Clock, alarm: &Alarm) -> RunningJobs {
+    pub(crate) fn new(
+        home: &Path,
+        (store, clock, alarm): (&Store, &Clock, &Alarm),
+        changes: &KeptChanges,
+    ) -> RunningJobs {
         let jobs = RunningJobs {
             home: home.to_owned(),
             store: store.clone(),
             clock: clock.clone(),
             alarm: alarm.clone(),
+            changes: changes.clone(),
             running: Arc::default(),
             stop: CancellationToken::new(),
         };
         jobs.sweep();
+        jobs.find_orphans();
         jobs
     }
 
@@ -98,7 +110,10 @@ impl RunningJobs {
         let end = JobEnding {
             id: order.id.clone(),
             caller: order.caller.clone(),
+            call_id: order.call_id.clone(),
+            program: order.command.command.first().cloned().unwrap_or_default(),
             origin: order.origin,
+            masker: Arc::clone(&order.masker),
             store: self.store.clone(),
             clock: self.clock.clone(),
             alarm: self.alarm.clone(),
@@ -126,6 +141,37 @@ impl RunningJobs {
         // If the time is over, it is still ending, and its row says how it stands.
         let _ = tokio::time::timeout(wait, over.wait_for(|is_over| *is_over)).await;
         true
+    }
+
+    /// The answer; what was found dead on the way to it is put on record, and what it left half
+    /// made is removed.
+    pub(crate) fn tell<T>(&self, looked: WithOrphans<T>) -> T {
+        for row in &looked.orphans {
+            let Some(end) = &row.end else { continue };
+            let job = &row.job;
+            let mut notice = end_notice((&job.caller, SERVER), &job.id, &job.call_id, end);
+            if let Some(why) = &end.why {
+                notice = notice.detail("why", why);
+            }
+            loudly(&self.store, &self.alarm, notice);
+            self.changes.forget_unfinished(&job.call_id);
+        }
+        looked.found
+    }
+
+    /// Puts the end of jobs on record that a process of this home did not live to see.
+    fn find_orphans(&self) {
+        // Where no job ever ran there is nothing to ask for.
+        if !self.home.join(FOLDER).exists() {
+            return;
+        }
+        match self.store.jobs().find_orphans(self.clock.now_ms()) {
+            Ok(looked) => self.tell(looked),
+            Err(fault) => self.alarm.raise(&format!(
+                "background jobs of earlier processes could not be looked for: {}",
+                crate::error::causes(&fault)
+            )),
+        }
     }
 
     /// Removes what jobs of long ago wrote.
@@ -234,7 +280,10 @@ async fn keep_changes(
 struct JobEnding {
     id: String,
     caller: String,
+    call_id: String,
+    program: String,
     origin: &'static str,
+    masker: Arc<Masker>,
     store: Store,
     clock: Clock,
     alarm: Alarm,
@@ -260,27 +309,48 @@ impl JobEnding {
                 self.id
             ));
         }
-        let message = format!("a background job ended: {}", end.state.word());
-        let mut notice = Notice::new(Act::JobEnded, &self.caller, self.origin, &message)
-            .about(&self.id)
-            .detail("state", end.state.word())
-            .detail("stdoutBytes", &end.stdout_bytes.to_string())
-            .detail("stderrBytes", &end.stderr_bytes.to_string());
-        if let Some(code) = end.exit_code {
-            notice = notice.detail("exitCode", &code.to_string());
-        }
-        if let Some(why) = &end.why {
-            notice = notice.detail("why", why);
-        }
-        if let Some(ran) = &ended.ran {
-            notice = notice
-                .detail("backend", "jail")
-                .detail("rung", ran.rung)
-                .detail("ms", &ran.wall.as_millis().to_string());
-        }
+        let notice = self.notice(&end, ended.ran.as_ref());
         loudly(&self.store, &self.alarm, notice);
         lock(&self.running).remove(&self.id);
         // Last, so that what waits for the end finds its row written.
         let _ = self.over.send(true);
     }
+
+    /// What is on record of it: the record of its call was closed long ago.
+    fn notice(&self, end: &JobEnd, ran: Option<&JailedRun>) -> Notice {
+        let mut notice = end_notice((&self.caller, self.origin), &self.id, &self.call_id, end)
+            .detail("program", &self.program);
+        if let Some(why) = &end.why {
+            notice = notice.detail("why", self.masker.text(why).get());
+        }
+        let Some(ran) = ran else {
+            return notice;
+        };
+        notice = notice
+            .detail("backend", "jail")
+            .detail("rung", ran.rung)
+            .detail("ms", &ran.wall.as_millis().to_string());
+        if let Some(cpu_ms) = ran.cpu_ms {
+            notice = notice.detail("cpuMs", &cpu_ms.to_string());
+        }
+        with_connections(notice, &ran.egress, &self.masker)
+    }
+}
+
+/// The end of a job, as far as its row knows it.
+fn end_notice((caller, origin): (&str, &str), job: &str, call_id: &str, end: &JobEnd) -> Notice {
+    let message = format!("a background job ended: {}", end.state.word());
+    let mut notice = Notice::new(Act::JobEnded, caller, origin, &message)
+        .about(job)
+        .detail("state", end.state.word())
+        .detail("callId", call_id)
+        .detail("stdoutBytes", &end.stdout_bytes.to_string())
+        .detail("stderrBytes", &end.stderr_bytes.to_string());
+    if let Some(code) = end.exit_code {
+        notice = notice.detail("exitCode", &code.to_string());
+    }
+    if let Some(changes) = &end.changes {
+        notice = notice.detail("changes", changes);
+    }
+    notice
 }

@@ -4,7 +4,12 @@
 //! takes something away happens in any case, and is said aloud if it cannot be
 //! written down.
 
+use std::collections::BTreeMap;
+
+use host::egress::EgressEvent;
 use model::record::audit::{Act, Notice};
+use model::record::mask::Masker;
+use model::text;
 use store::{Store, StoreError};
 
 use crate::error::causes;
@@ -19,6 +24,63 @@ pub(crate) fn loudly(store: &Store, alarm: &Alarm, notice: Notice) {
             causes(&fault)
         ));
     }
+}
+
+/// Adds each host that a process reached outside of calls, or tried to, once, with what became
+/// of the connections to it. How many there were stands beside it: of too many hosts the
+/// last are left out.
+pub(crate) fn with_connections(notice: Notice, events: &[EgressEvent], masker: &Masker) -> Notice {
+    let mut hosts: BTreeMap<(String, Option<&str>), HostTotal> = BTreeMap::new();
+    for event in events {
+        let host = match event.port {
+            Some(port) => format!("{}:{port}", event.host),
+            None => event.host.clone(),
+        };
+        let total = hosts.entry((host, event.refusal)).or_default();
+        total.count = total.count.saturating_add(1);
+        total.sent = total.sent.saturating_add(event.sent_bytes);
+        total.received = total.received.saturating_add(event.bytes);
+    }
+    if events.is_empty() {
+        return notice;
+    }
+    let mut notice = notice.detail("connections", &connection_count(events));
+    for ((host, refusal), total) in hosts {
+        let HostTotal {
+            count,
+            sent,
+            received,
+        } = total;
+        // Attack: a program that puts a secret into the name of a host it asks for.
+        let host = text::one_line(masker.text(&host).get());
+        let (name, value) = match refusal {
+            None => {
+                let value = format!("connected, {count}; bytes: {sent} out, {received} in");
+                (host, value)
+            }
+            Some(reason) => (format!("{host} {reason}"), format!("refused, {count}")),
+        };
+        notice = notice.detail(&name, &value);
+    }
+    notice
+}
+
+/// The connections to one host that ended in the same way.
+#[derive(Default)]
+struct HostTotal {
+    count: u64,
+    sent: u64,
+    received: u64,
+}
+
+/// How many there were, and how many of them came to nothing.
+pub(crate) fn connection_count(events: &[EgressEvent]) -> String {
+    let refused = events.iter().filter(|event| event.refusal.is_some());
+    format!(
+        "{}, {} of them refused",
+        text::count(events.len(), "connection"),
+        refused.count()
+    )
 }
 
 /// An answer to a question, by whom and through what.
@@ -86,4 +148,48 @@ pub(crate) fn with_notice<T>(
         loud(notice);
     }
     Ok(came)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_host_is_told_once_without_secrets() {
+        let event = |host: &str, refusal| EgressEvent {
+            host: host.to_owned(),
+            port: Some(443),
+            sent_bytes: 2,
+            bytes: 3,
+            refusal,
+            ..EgressEvent::default()
+        };
+        let events = [
+            event("a.example.com", None),
+            event("a.example.com", None),
+            // Attack: a secret that leaves, or is kept, as the name of a host.
+            event(
+                "long-secret-value.example.com",
+                Some("host-not-in-allowlist"),
+            ),
+        ];
+        let masker = Masker::new(["long-secret-value"]).expect("a masker");
+        let notice = Notice::new(Act::JobEnded, "ann", "mcp", "it ended");
+        let notice = with_connections(notice.clone(), &[], &masker);
+        assert!(notice.details.is_empty(), "{notice:?}");
+        let notice = with_connections(notice, &events, &masker);
+        let told: Vec<_> = notice.details.iter().collect();
+        let expected = [
+            ("***.example.com:443 host-not-in-allowlist", "refused, 1"),
+            ("a.example.com:443", "connected, 2; bytes: 4 out, 6 in"),
+            ("connections", "3 connections, 1 of them refused"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert!(
+            told.iter()
+                .copied()
+                .eq(expected.iter().map(|(name, value)| (name, value))),
+            "{told:?}"
+        );
+    }
 }

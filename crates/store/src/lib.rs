@@ -61,7 +61,7 @@ pub use ship::{NodeItem, ShipDatabase, ShippedLog, Shipper};
 pub use store::{Store, StoreStatus};
 pub use tables::approvals::{Approval, Approvals};
 pub use tables::callers::CallerRecords;
-pub use tables::jobs::{JobEnd, JobRow, Jobs, NewJob};
+pub use tables::jobs::{JobEnd, JobRow, Jobs, NewJob, WithOrphans};
 pub use tables::keys::Keys;
 pub use tables::people::{People, PersonSession};
 pub use tables::publications::{

@@ -44,9 +44,11 @@ fn file_of(folder: &Path, stream: OutputStream) -> PathBuf {
 
 impl JobLog {
     pub(super) fn new(folder: &Path, stream: OutputStream, bytes_max: u64) -> JobLog {
+        // Passable, not readable: the program's own folder lies in it, and a server that is
+        // root runs the program as another user. The files are closed to others.
         let _ = fs::DirBuilder::new()
             .recursive(true)
-            .mode(0o700)
+            .mode(0o711)
             .create(folder);
         let mut log = JobLog {
             path: file_of(folder, stream),

@@ -1,20 +1,19 @@
 //! What a server offers is kept before any of it is used, and compared with what its
 //! owner accepted.
 
-use std::collections::BTreeMap;
-
 use bridge::{Reviewer, SeenTools};
 use host::egress::EgressEvent;
 use model::config::{ServerConfig, ServerTransport};
 use model::document::digest;
 use model::record::audit::{Act, Notice};
+use model::record::mask::Masker;
 use serde_json::{Value, json};
 use store::Store;
 use upstream::definition::{ItemKind, ServerDefinition, ServerOrigin};
 use upstream::pin::SeenServer;
 
 use crate::error::causes;
-use crate::notice::loudly;
+use crate::notice::{connection_count, loudly, with_connections};
 use crate::services::{Alarm, Clock};
 
 /// Keeps what servers offer. The registry makes the tools from it, at the next call of
@@ -53,29 +52,13 @@ impl Reviewer for KeptReview {
 
 /// Each host once, with what became of the connections to it.
 fn connection_notice(server: &str, events: &[EgressEvent]) -> Notice {
-    let mut hosts: BTreeMap<(String, Option<&str>), usize> = BTreeMap::new();
-    for event in events {
-        let host = match event.port {
-            Some(port) => format!("{}:{port}", event.host),
-            None => event.host.clone(),
-        };
-        *hosts.entry((host, event.refusal)).or_default() += 1;
-    }
-    let refused = events.iter().filter(|event| event.refusal.is_some());
     let message = format!(
-        "the process of the server `{server}` made {} outside of calls, {} of them refused",
-        model::text::count(events.len(), "connection"),
-        refused.count()
+        "the process of the server `{server}` made connections outside of calls: {}",
+        connection_count(events)
     );
-    let mut notice = Notice::new(Act::ServerConnected, server, "server", &message).about(server);
-    for ((host, refusal), count) in hosts {
-        let (name, value) = match refusal {
-            None => (host, format!("connected, {count}")),
-            Some(reason) => (format!("{host} {reason}"), format!("refused, {count}")),
-        };
-        notice = notice.detail(&model::text::one_line(&name), &value);
-    }
-    notice
+    let notice = Notice::new(Act::ServerConnected, server, "server", &message).about(server);
+    // Masked already, with the secrets of the server.
+    with_connections(notice, events, &Masker::none())
 }
 
 /// What a server offers, as it is kept.

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use engine::call::{CallRequest, Progress};
 use model::caller::{Caller, Origin};
-use model::record::audit::Status;
+use model::record::audit::{Act, Status};
 use model::record::outcome::Outcome;
 use serde_json::{Value, json};
 use store::Filter;
 
+use crate::toolbox_folder::Project;
 use crate::world::{Home, World, error};
 
 /// Everything enabled, and no question.
@@ -528,7 +529,12 @@ async fn a_job_of_a_killed_server_is_orphaned_and_nothing_of_it_runs() {
         let _ = rustix::process::kill_process(this, rustix::process::Signal::KILL);
     }
     let home = Home::new();
-    let toml = OPEN.replace("[[rule]]", "jobs_per_caller_max = 1\n[[rule]]");
+    let project = Project::new();
+    let more = format!(
+        "jobs_per_caller_max = 1\nfolder = {:?}\n[[rule]]",
+        project.path
+    );
+    let toml = OPEN.replace("[[rule]]", &more);
     home.file("ringfence.toml", &toml);
     let status = std::process::Command::new(std::env::current_exe().unwrap())
         .args([
@@ -544,9 +550,29 @@ async fn a_job_of_a_killed_server_is_orphaned_and_nothing_of_it_runs() {
     let job = std::fs::read_to_string(home.path.join("job-id")).unwrap();
     let word = format!("sleep\0{}", word(&home.path));
     until("nothing of it runs", async || !is_running(&word)).await;
+    let changes = home.path.join("changes");
+    let staged = || std::fs::read_dir(&changes).unwrap().count();
+    assert_eq!(staged(), 1);
     let world = World::with(home, |_| ());
+    assert_eq!(staged(), 0);
+    // On record before anyone asks, and once.
+    let ends = || {
+        let notices = world.engine.store().audit().notices(&Filter::default());
+        let notices = notices.unwrap().into_iter().map(|entry| entry.notice);
+        notices
+            .filter(|notice| notice.act == Act::JobEnded)
+            .collect::<Vec<_>>()
+    };
+    let [end] = ends().try_into().unwrap();
+    assert_eq!(
+        (end.about.as_deref(), end.by.as_str()),
+        (Some(job.as_str()), "ann")
+    );
+    assert_eq!(end.details["state"], "orphaned", "{end:?}");
+    assert!(!end.details["callId"].is_empty(), "{end:?}");
     let row = done(&world, "jobStatus", json!({"job": job})).await;
     assert_eq!(row["state"], "orphaned", "{row}");
+    assert_eq!(ends().len(), 1);
     let output = done(&world, "jobOutput", json!({"job": job})).await;
     assert_eq!(output["text"], "kept\n");
     let next = world.call("jobStart", json!({"command": "true"})).await;

@@ -11,11 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use host::fetch::TlsTrust;
+use model::record::audit::{Act, Notice};
 use sandbox::pool::WorkerProgram;
 use serde_json::{Value, json};
+use store::Filter;
 
 use crate::catalog_lab::authority_pem;
-use crate::toolbox::events;
+use crate::toolbox::{events, until};
 use crate::toolbox_forge::{FORGE, Forge, MIRROR, OTHER};
 use crate::toolbox_remote::settings;
 use crate::world::{Home, World, error, worker};
@@ -185,6 +187,58 @@ tunnel.on(\"connect\", (answer, socket) => {
     reply => { reply.pipe(process.stdout); reply.on(\"end\", () => process.exit(0)); });
 });
 tunnel.end();";
+
+/// The record of `jobStart` is closed before its program connects, so the end of the job tells
+/// what became of it: each host, allowed or refused, and what the program used.
+#[tokio::test]
+async fn the_end_of_a_job_tells_its_connections_and_its_call() {
+    let forge = Forge::plain().await;
+    stock(&forge);
+    for rung in RUNGS {
+        let world = world(&forge, rung);
+        let command = format!(
+            "curl -sS https://{FORGE}/hello; curl -sS https://{FORGE}/hello; \
+             curl -sS https://{OTHER}/hello; exit 3"
+        );
+        let started = world.call("jobStart", json!({"command": command})).await;
+        let job = started.value.clone().unwrap()["job"].clone();
+        let notice = ended(&world, job.as_str().unwrap()).await;
+        let told = |name: &str| notice.details.get(name).map_or("", String::as_str);
+        let shown = format!("{rung:?} {notice:?}");
+        assert_eq!(
+            (told("state"), told("exitCode")),
+            ("failed", "3"),
+            "{shown}"
+        );
+        assert_eq!(told("callId"), started.call_id, "{shown}");
+        assert_eq!((told("rung"), told("backend")), (rung.name(), "jail"));
+        assert!(told("program").ends_with("/sh"), "{shown}");
+        assert!(told("cpuMs").parse::<u64>().is_ok(), "{shown}");
+        assert_eq!(told("connections"), "3 connections, 1 of them refused");
+        let allowed = told(&format!("{FORGE}:443"));
+        assert!(allowed.starts_with("connected, 2; bytes: "), "{shown}");
+        assert!(!allowed.contains(" 0 in"), "{shown}");
+        let refused = told(&format!("{OTHER}:443 host-not-in-allowlist"));
+        assert_eq!(refused, "refused, 1", "{shown}");
+        world.assert_whole();
+    }
+}
+
+/// The notice of a job's end.
+pub(crate) async fn ended(world: &World, job: &str) -> Notice {
+    let mut found = None;
+    until("the end of the job is on record", async || {
+        let audit = world.engine.store().audit();
+        let notices = audit.notices(&Filter::default()).unwrap();
+        let mut notices = notices.into_iter().map(|entry| entry.notice);
+        let is_end =
+            |notice: &Notice| notice.act == Act::JobEnded && notice.about.as_deref() == Some(job);
+        found = notices.find(is_end);
+        found.is_some()
+    })
+    .await;
+    found.unwrap()
+}
 
 #[tokio::test]
 async fn programs_reach_listed_hosts_unchanged() {

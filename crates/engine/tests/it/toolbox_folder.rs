@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use store::Filter;
 
 use crate::toolbox::{done, until};
+use crate::toolbox_egress::ended;
 use crate::toolbox_forge::{FORGE, Forge, OTHER, git};
 use crate::world::{Home, Says, World, error};
 
@@ -424,6 +425,9 @@ async fn the_changes_of_a_job_are_kept_for_its_owner() {
     .await;
     assert_eq!(row["state"], "done", "{row}");
     assert!(project.read("by-job").is_none());
+    let notice = ended(&world, job.as_str().unwrap()).await;
+    let changes = notice.details.get("changes").map(String::as_str);
+    assert_eq!(changes, row["changes"]["id"].as_str(), "{notice:?}");
     done(
         &world,
         "applyChanges",

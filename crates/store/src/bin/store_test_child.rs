@@ -115,7 +115,7 @@ fn live(home: &Path, name: &str) {
         command: "sh".to_owned(),
         started_at_ms: 1,
     };
-    assert!(store.jobs().start(&job, 1_000).unwrap());
+    assert!(store.jobs().start(&job, 1_000).unwrap().found);
     say("started", name);
     let claim = Claim {
         call_id: format!("call-{name}"),

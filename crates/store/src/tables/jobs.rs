@@ -1,6 +1,6 @@
 //! Background jobs of callers, for all processes of a home. A row is written before the
 //! job starts. A job whose process is dead is `orphaned`: the jail ends it with its
-//! process, and the next look at the row says so.
+//! process, and the next look at the row says so, once, to whoever looks.
 
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ use crate::sql::tables::{LockedTable, Tables, Writers};
 use crate::sql::{self, Executor, SqlRow, unknown, values};
 
 const DOING: &str = "keep the background jobs";
+/// What is said of a job whose process died.
+const ORPHANED: &str = "the server ended under it";
 
 /// A job that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +61,17 @@ pub struct JobRow {
     pub end: Option<JobEnd>,
 }
 
+/// An answer, and the jobs that were found dead on the way to it. Each is found once, in all
+/// processes, so their end is put on record by whoever gets this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct WithOrphans<T> {
+    /// The answer.
+    pub found: T,
+    /// Jobs whose process died, which are `orphaned` from now on.
+    pub orphans: Vec<JobRow>,
+}
+
 /// Background jobs of callers.
 #[derive(Debug)]
 pub struct Jobs {
@@ -78,11 +91,10 @@ impl Jobs {
 
     /// Writes down a job that is about to start. `false` if its caller has as many running
     /// as allowed; then it must not start.
-    pub fn start(&self, job: &NewJob, running_max: u64) -> Result<bool, StoreError> {
-        self.change(|change| {
-            // First, or the jobs of a dead process would keep its caller
-            // from starting others.
-            self.mark_orphans(change, &job.caller, job.started_at_ms)?;
+    pub fn start(&self, job: &NewJob, running_max: u64) -> Result<WithOrphans<bool>, StoreError> {
+        // The orphans first, or the jobs of a dead process would keep its caller from
+        // starting others.
+        self.look(Some(&job.caller), job.started_at_ms, |change| {
             let sql = "SELECT count(*) FROM jobs WHERE caller = ?1 AND state = 'running'";
             let running = change.number(sql, values![job.caller])?;
             if from_integer(running) >= running_max {
@@ -130,9 +142,13 @@ impl Jobs {
     }
 
     /// A job of a caller. Another caller's is not there.
-    pub fn get(&self, id: &str, caller: &str, now_ms: i64) -> Result<Option<JobRow>, StoreError> {
-        self.change(|change| {
-            self.mark_orphans(change, caller, now_ms)?;
+    pub fn get(
+        &self,
+        id: &str,
+        caller: &str,
+        now_ms: i64,
+    ) -> Result<WithOrphans<Option<JobRow>>, StoreError> {
+        self.look(Some(caller), now_ms, |change| {
             let sql = format!("SELECT {COLUMNS} FROM jobs WHERE id = ?1 AND caller = ?2");
             // By caller too: the id of another caller's job finds nothing.
             change.query_first(&sql, values![id, caller], read)
@@ -140,9 +156,8 @@ impl Jobs {
     }
 
     /// The jobs of a caller, newest first.
-    pub fn of(&self, caller: &str, now_ms: i64) -> Result<Vec<JobRow>, StoreError> {
-        self.change(|change| {
-            self.mark_orphans(change, caller, now_ms)?;
+    pub fn of(&self, caller: &str, now_ms: i64) -> Result<WithOrphans<Vec<JobRow>>, StoreError> {
+        self.look(Some(caller), now_ms, |change| {
             let sql = format!(
                 "SELECT {COLUMNS} FROM jobs WHERE caller = ?1
                  ORDER BY started_ms DESC, id LIMIT {}",
@@ -152,21 +167,72 @@ impl Jobs {
         })
     }
 
-    /// Jobs whose process is dead ended with it.
-    fn mark_orphans(&self, change: Executor<'_>, caller: &str, now_ms: i64) -> sql::Result<()> {
-        let sql = "SELECT id, process FROM jobs WHERE caller = ?1 AND state = 'running'";
-        let running: Vec<(String, String)> =
-            change.query(sql, values![caller], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        for (id, process) in running {
-            if process != *self.process && self.peers.is_dead(change, &process)? {
-                change.execute(
-                    "UPDATE jobs SET state = 'orphaned', ended_ms = ?2,
-                         why = 'the server ended under it' WHERE id = ?1",
-                    values![id, now_ms],
-                )?;
-            }
+    /// The jobs of all callers whose process is dead, and which nothing has found before.
+    pub fn find_orphans(&self, now_ms: i64) -> Result<WithOrphans<()>, StoreError> {
+        let sql = "SELECT count(*) FROM jobs WHERE state = 'running' AND process <> ?1";
+        let others = self.tables.read(DOING, |executor| {
+            executor.number(sql, values![&*self.process])
+        })?;
+        // Mostly there are none, and then nothing is written.
+        if others == 0 {
+            return Ok(WithOrphans {
+                found: (),
+                orphans: Vec::new(),
+            });
         }
-        Ok(())
+        self.look(None, now_ms, |_| Ok(()))
+    }
+
+    /// Looks at the jobs of one caller, or of all, after those whose process is dead ended
+    /// with it.
+    fn look<T>(
+        &self,
+        caller: Option<&str>,
+        now_ms: i64,
+        look: impl FnOnce(Executor<'_>) -> sql::Result<T>,
+    ) -> Result<WithOrphans<T>, StoreError> {
+        self.change(|change| {
+            let orphans = self.mark_orphans(change, caller, now_ms)?;
+            let found = look(change)?;
+            Ok(WithOrphans { found, orphans })
+        })
+    }
+
+    fn mark_orphans(
+        &self,
+        change: Executor<'_>,
+        caller: Option<&str>,
+        now_ms: i64,
+    ) -> sql::Result<Vec<JobRow>> {
+        let all = format!("SELECT {COLUMNS}, process FROM jobs WHERE state = 'running'");
+        let read = |row: &SqlRow<'_>| Ok((read(row)?, row.get::<String>(12)?));
+        let running = match caller {
+            Some(caller) => {
+                change.query(&format!("{all} AND caller = ?1"), values![caller], read)?
+            }
+            None => change.query(&all, values![], read)?,
+        };
+        let mut orphans = Vec::new();
+        for (mut row, process) in running {
+            if process == *self.process || !self.peers.is_dead(change, &process)? {
+                continue;
+            }
+            change.execute(
+                "UPDATE jobs SET state = 'orphaned', ended_ms = ?2, why = ?3 WHERE id = ?1",
+                values![row.job.id, now_ms, ORPHANED],
+            )?;
+            row.end = Some(JobEnd {
+                state: JobState::Orphaned,
+                ended_at_ms: now_ms,
+                exit_code: None,
+                stdout_bytes: 0,
+                stderr_bytes: 0,
+                why: Some(ORPHANED.to_owned()),
+                changes: None,
+            });
+            orphans.push(row);
+        }
+        Ok(orphans)
     }
 
     fn change<T>(

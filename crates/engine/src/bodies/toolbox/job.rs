@@ -1,6 +1,7 @@
 //! Background jobs: a command like that of `shell`, in the jail, that goes on after the call
 //! that started it. A job is its caller's own: for everyone else it is not there.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use host::files::changes::CollectedChanges;
@@ -44,7 +45,8 @@ pub(super) async fn start(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefus
     // processes.
     let store = work.engine.store();
     let admitted = store.jobs().start(&job, toolbox.jobs_per_caller_max);
-    if !admitted.map_err(|fault| unavailable(&fault))? {
+    let admitted = admitted.map_err(|fault| unavailable(&fault))?;
+    if !work.engine.jobs().tell(admitted) {
         let most = toolbox.jobs_per_caller_max;
         let message = format!("{most} background jobs run already; cancel one or wait for its end");
         let error = CallError::passing(Reason::JobTooMany, message);
@@ -55,6 +57,8 @@ pub(super) async fn start(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefus
     jobs.start(JobOrder {
         id: id.clone(),
         caller: job.caller,
+        call_id: job.call_id,
+        masker: Arc::clone(&work.masker),
         origin: work.request.origin.word(),
         command: JailedCommand {
             command: vec![sh, "-c".to_owned(), line.to_owned()],
@@ -129,6 +133,7 @@ pub(super) fn list(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefusal> {
     let rows = jobs
         .of(caller, work.engine.now_ms())
         .map_err(|fault| unavailable(&fault))?;
+    let rows = work.engine.jobs().tell(rows);
     let rows: Vec<_> = rows.iter().map(shown).collect();
     Ok(RunResult::done(json!({"jobs": rows})))
 }
@@ -138,7 +143,8 @@ fn find(work: &ToolboxWork<'_>) -> Result<JobRow, CallRefusal> {
     let id = work.text("job").unwrap_or_default();
     let jobs = work.engine.store().jobs();
     let found = jobs.get(id, &work.request.caller.name, work.engine.now_ms());
-    found.map_err(|fault| unavailable(&fault))?.ok_or_else(|| {
+    let found = found.map_err(|fault| unavailable(&fault))?;
+    work.engine.jobs().tell(found).ok_or_else(|| {
         let message = format!("you have no job `{id}`");
         CallRefusal::with_status(Status::Failed, CallError::new(Reason::JobUnknown, message))
     })

@@ -111,7 +111,8 @@ fn fill_the_rest(store: &Store) {
         command: "make".to_owned(),
         started_at_ms: 1,
     };
-    store.jobs().start(&job, 5).unwrap();
+    let started = store.jobs().start(&job, 5).unwrap();
+    assert!(started.found);
     let key = [("few".to_owned(), "ann".to_owned())];
     store.usage().change(&key, 0, |_| ()).unwrap();
     store.people().add_code(&[5; 32], 1, 9_000).unwrap();
@@ -185,7 +186,7 @@ fn told(home: &Path) -> String {
         store.callers().feedback("ann").unwrap(),
         store.approvals().list(Listing::All, 1_000).unwrap(),
         store.people().all().unwrap(),
-        store.jobs().of("ann", 77).unwrap(),
+        store.jobs().of("ann", 77).unwrap().found,
         store.waiting_scripts().find("call").unwrap(),
         keys.all().unwrap(),
         keys.former(&key::key(&key::id([2; key::ID_BYTES]), [2; key::SECRET_BYTES]).digest()),

@@ -120,7 +120,12 @@ fn check_after(
         enter(here, name)
     });
     // Its job runs no more.
-    let job = || here.jobs().get(&format!("job-{name}"), "ann", 3).unwrap();
+    let job = || {
+        here.jobs()
+            .get(&format!("job-{name}"), "ann", 3)
+            .unwrap()
+            .found
+    };
     if job().is_some() {
         let end = || job().and_then(|job| job.end);
         until(&format!("{step}: its job is over"), || {
