@@ -54,8 +54,14 @@ pub(super) async fn query(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefus
     match model::sql::read(statement, source.dialect()) {
         // What our reader does not understand goes on to a session that can only read.
         SqlReading::One(SqlClass::Query) | SqlReading::Unread => {}
-        SqlReading::One(SqlClass::Mutate | SqlClass::Admin) => {
+        SqlReading::One(SqlClass::Mutate) => {
             let message = "the statement does more than read; `sqlExecute` is for that";
+            return Err(refuse(Reason::SqlRefused, message));
+        }
+        // Not all of these can be run by any tool, so none is promised.
+        SqlReading::One(SqlClass::Admin) => {
+            let message = "the statement does more than read; `sqlExecute` changes rows and tables, \
+                and no tool runs what attaches files, keeps transactions open or changes settings";
             return Err(refuse(Reason::SqlRefused, message));
         }
         SqlReading::Several => return Err(several()),
