@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
+use crate::egress::event::EgressEvent;
 use crate::egress::hop::{EgressGuard, strip};
 use crate::egress::limits;
 use crate::egress::meter::{Direction, EgressMeter, MeteredBody};
@@ -23,6 +24,8 @@ use crate::fetch::connect::Stream;
 use crate::fetch::target::FetchTarget;
 use crate::message::FaultKind;
 
+/// The reason for what does not say in HTTP where it wants to go.
+const NOT_FOR_PROXY: &str = "not-a-proxy-request";
 /// How a path begins that names a route.
 const ROUTES: &str = "/-/";
 
@@ -62,9 +65,18 @@ pub(crate) async fn serve(stream: impl Stream + 'static, hold: Hold) {
         .max_buf_size(limits::EGRESS_HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
+    let guard = Arc::clone(&hold.guard);
     hold.until_end(async move {
-        // How it ended is in the events; a program that hung up is no fault of ours.
-        let _ = connection.await;
+        // How a request ended is in the events; a program that hung up is no fault of ours.
+        if connection.await.is_err_and(|error| error.is_parse()) {
+            // Without namespaces every connection comes here, whatever address it names. A
+            // program that goes past its proxy speaks TLS, or anything else.
+            let event = EgressEvent {
+                refusal: Some(NOT_FOR_PROXY),
+                ..EgressEvent::default()
+            };
+            drop(EgressMeter::open(&guard.budget, event));
+        }
     })
     .await;
 }
@@ -90,11 +102,11 @@ async fn answer(request: Request<Incoming>, hold: Hold) -> Response<RouteBody> {
         Some((name, path)) => (name.to_owned(), path),
         None => {
             let meter = hold.guard.meter(&method, None, None);
-            meter.note(|event| event.refusal = Some("not-a-proxy-request"));
+            meter.note(|event| event.refusal = Some(NOT_FOR_PROXY));
             return to_response(RouteReply::no(
                 StatusCode::BAD_REQUEST,
                 "egress_refused",
-                "not-a-proxy-request",
+                NOT_FOR_PROXY,
                 "this is a proxy: every connection of this program comes here, whatever address it names",
             ));
         }

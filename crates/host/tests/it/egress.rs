@@ -192,6 +192,29 @@ async fn what_the_grant_does_not_list_is_refused_with_a_reason() {
     assert!(net.wire.called().is_empty(), "{:?}", net.wire.called());
 }
 
+/// A program that goes past its proxy: without namespaces its connection comes here all the
+/// same, and is on record though it does not say where it wanted to go.
+#[tokio::test]
+async fn what_is_no_request_is_on_record() {
+    let net = Net::new(Ends::Nowhere);
+    let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 the greeting of TLS \r\n\r\n";
+    for bytes in [&hello[..], b"EHLO example.com\r\n\r\n"] {
+        let egress = net.egress();
+        let mut child = connect(&egress);
+        child.write_all(bytes).await.unwrap();
+        read_all(&mut child).await;
+        let events = egress.finish().await;
+        let event = one(&events);
+        assert_eq!(event.refusal, Some("not-a-proxy-request"), "{event:?}");
+        assert_eq!((event.host.as_str(), event.port), ("", None));
+    }
+    // One that says nothing and hangs up is no decision.
+    let egress = net.egress();
+    drop(connect(&egress));
+    assert_eq!(egress.finish().await, []);
+    assert!(net.wire.called().is_empty(), "{:?}", net.wire.called());
+}
+
 #[tokio::test]
 async fn a_blocked_grant_refuses_everything() {
     let mut net = Net::new(Ends::Nowhere);
