@@ -742,6 +742,10 @@ impl HeldTool {
         BodyFacts {
             actions,
             contained: self.found.body.is_contained(now.config.sandbox.jail),
+            only_reads: match (self.found.body.toolbox(), actions) {
+                (Some(tool), Some(actions)) => tool.only_reads(actions),
+                (None, _) | (_, None) => false,
+            },
         }
     }
 

@@ -327,6 +327,13 @@ impl ToolboxTool {
         words.into_iter().filter_map(Action::built_in).collect()
     }
 
+    /// Whether a call with these actions changes nothing, though others of the tool may: a
+    /// request that only asks needs no yes, as `readPage` needs none.
+    pub(crate) fn only_reads(self, actions: &[Action]) -> bool {
+        let question = Action::built_in("external_data:request");
+        self == ToolboxTool::HttpRequest && question.is_some_and(|one| actions == [one])
+    }
+
     /// Its arguments as clients see them, as a JSON Schema.
     #[must_use]
     pub fn input_schema(self) -> Value {
@@ -387,6 +394,36 @@ mod tests {
                 tool.check_arguments(&json!({"notAnArgument": 1})).is_err(),
                 "{tool:?}"
             );
+        }
+    }
+
+    /// What changes a file, a database or something elsewhere, or runs a program, asks from the
+    /// risk on that the operator chose. What only looks does not.
+    #[test]
+    fn what_changes_something_asks_from_a_risk_on() {
+        let asks: BTreeSet<_> = [
+            ToolboxTool::Shell,
+            ToolboxTool::JobStart,
+            ToolboxTool::RunCode,
+            ToolboxTool::GitBranch,
+            ToolboxTool::GitAdd,
+            ToolboxTool::GitCommit,
+            ToolboxTool::GitClone,
+            ToolboxTool::GitFetch,
+            ToolboxTool::GitPush,
+            ToolboxTool::ApplyChanges,
+            ToolboxTool::SqlExecute,
+            ToolboxTool::HttpRequest,
+        ]
+        .into();
+        for tool in ToolboxTool::ALL {
+            let fields = definition::read(tool).fields;
+            let mode = fields.get("humanInTheLoop").and_then(|one| one.get("mode"));
+            let expected = asks.contains(&tool).then(|| json!("AUTO_APPROVE"));
+            assert_eq!(mode, expected.as_ref(), "{tool:?}");
+            let reach = tool.reach();
+            let changes = reach.write != FolderChanges::None || reach.programs;
+            assert!(!changes || asks.contains(&tool), "{tool:?}");
         }
     }
 

@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use model::caller::Caller;
+use engine::call::CallRequest;
+use model::caller::{Caller, Origin};
 use model::govern::approval::ApprovalScope;
+use model::govern::rules::Effect;
 use model::record::audit::Status;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -276,4 +278,35 @@ async fn a_connection_closed_while_a_person_decides_is_not_used() {
         }
     }
     assert_eq!(site.asked().len(), 1);
+}
+
+/// Without a word in the rules, what may change something elsewhere waits for a person; a
+/// request that only asks does not, as a page does not.
+#[test]
+fn a_request_that_may_change_something_asks() {
+    let world = world("[toolbox]\nenabled = [\"http\"]\nhosts = [\"api.example.com\"]\n");
+    let url = "https://api.example.com/";
+    for (tool, arguments, expected) in [
+        ("httpRequest", json!({"url": url}), Effect::Allow),
+        (
+            "httpRequest",
+            json!({"url": url, "method": "HEAD"}),
+            Effect::Allow,
+        ),
+        (
+            "httpRequest",
+            json!({"url": url, "method": "POST"}),
+            Effect::Ask,
+        ),
+        (
+            "httpRequest",
+            json!({"url": url, "method": "DELETE"}),
+            Effect::Ask,
+        ),
+        ("readPage", json!({"url": url}), Effect::Allow),
+    ] {
+        let request = CallRequest::new(Caller::named("ann"), Origin::Mcp, tool, arguments);
+        let explained = world.engine.explain(&request);
+        assert_eq!(explained.effect, expected, "{tool} {explained:?}");
+    }
 }

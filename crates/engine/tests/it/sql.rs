@@ -3,14 +3,16 @@
 
 use std::path::PathBuf;
 
+use engine::approve::ApprovalAnswer;
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
+use model::govern::rules::Effect;
 use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use crate::postgres_lab::{PASSWORD, database_name, server};
 use crate::toolbox::{done, events, world};
-use crate::world::{World, error};
+use crate::world::{Says, World, error};
 
 const OPEN: &str = "[toolbox]\nenabled = [\"sql\"]\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n";
 
@@ -94,8 +96,33 @@ async fn what_reads_changes_nothing() {
             .call("sqlQuery", json!({"file": "a.db", "statement": statement}))
             .await;
         assert_eq!(error(&outcome).0, code, "{statement}: {outcome:?}");
+        // The other tool is named only for what it runs.
+        let is_promised = error(&outcome).1.contains("`sqlExecute` is for that");
+        let is_change = statement.ends_with("DELETE FROM items") && !statement.contains(';');
+        assert_eq!(is_promised, is_change, "{statement}: {outcome:?}");
         assert_eq!(std::fs::read(&path).unwrap(), before, "{statement}");
     }
+}
+
+/// Without a word in the rules, a statement that may change something waits for a person, who
+/// sees it; one that reads does not.
+#[tokio::test]
+async fn a_change_asks_and_shows_its_statement() {
+    let world = world("[approvals]\nwait_seconds = 1\n[toolbox]\nenabled = [\"sql\"]\n");
+    workspace(&world);
+    let statement = "CREATE TABLE items (id INTEGER)";
+    let says = Says::new(ApprovalAnswer::Declined);
+    let arguments = json!({"file": "a.db", "statement": statement});
+    let mut request = CallRequest::new(Caller::named("ann"), Origin::Mcp, "sqlExecute", arguments);
+    request.approver = Some(says.clone());
+    let outcome = world.made(request).await;
+    assert_eq!(outcome.status, Status::Refused, "{outcome:?}");
+    let asked = format!("{:?}", says.asked.lock().unwrap());
+    assert!(asked.contains(statement), "{asked}");
+    assert!(!workspace(&world).join("a.db").exists());
+    let arguments = json!({"file": "a.db", "statement": "SELECT 1"});
+    let reads = CallRequest::new(Caller::named("ann"), Origin::Mcp, "sqlQuery", arguments);
+    assert_eq!(world.engine.explain(&reads).effect, Effect::Allow);
 }
 
 /// Attack: names and links that lead out of the folder.

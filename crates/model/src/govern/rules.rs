@@ -73,6 +73,8 @@ pub struct BodyFacts<'a> {
     /// Whether it runs in the sandbox, in a jail with namespaces of its own, or in a
     /// container.
     pub contained: bool,
+    /// Whether this call changes nothing, here or elsewhere, though others of the tool may.
+    pub only_reads: bool,
 }
 
 impl BodyFacts<'_> {
@@ -82,6 +84,7 @@ impl BodyFacts<'_> {
         BodyFacts {
             actions: None,
             contained: true,
+            only_reads: false,
         }
     }
 }
@@ -243,6 +246,9 @@ impl Rules {
         let from = self.ask_from.badge();
         match asked.document.approval() {
             ApprovalMode::Required => Decision::of(Effect::Ask, ASKS_ALWAYS.to_owned()),
+            ApprovalMode::AutoApprove if asked.body.only_reads => {
+                Decision::of(Effect::Allow, "this call changes nothing".to_owned())
+            }
             ApprovalMode::AutoApprove if asked.risk.level >= self.ask_from => {
                 Decision::of(Effect::Ask, format!("calls from {from} up are asked about"))
             }
