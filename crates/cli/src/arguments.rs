@@ -55,7 +55,9 @@ pub(crate) use shell::script as completions;
 pub(crate) use trust::{FeedbackArguments, TrustArguments, TrustCommand};
 pub(crate) use wrap::{ScanArguments, UnwrapArguments, WrapArguments};
 
-pub(crate) use policy::{Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest};
+pub(crate) use policy::{
+    DoorWord, Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest,
+};
 
 /// Runs AI-agent tools in a sandbox, under your policy, with an audit log.
 #[derive(Debug, Parser)]

@@ -137,7 +137,7 @@ async fn run_toolbox(
     let grant = Grant::from_policy(&policy);
     let powers = Powers::from_grant(&grant, &settings, Arc::clone(&masker), deadline);
     let powers = match powers {
-        Ok(powers) => Ok(GatePass::new(Arc::new(powers), "a jail")),
+        Ok(powers) => Ok(GatePass::new(Arc::new(powers), tool.powers())),
         Err(fault) => Err(stage::no_powers(request, &fault)),
     };
     let powers = record.gate(Gate::Powers, powers)?;

@@ -6,11 +6,18 @@ use std::time::Instant;
 
 use model::govern::approval::authority;
 use model::govern::rules::Effect;
+use model::network::host_pattern::HostPattern;
+use model::policy::EffectivePolicy;
+use model::policy::grant::{Grant, NetworkGrant};
 use model::record::audit::Closing;
 use model::record::outcome::CallError;
+use model::text;
+use serde_json::{Map, Value};
+use url::Url;
 
 use crate::engine::Engine;
 use crate::gates;
+use crate::limit;
 use crate::record::CallRecord;
 use crate::refusal::{CallRefusal, Gate, GatePass, GateResult, Notes as _};
 use crate::request::CallRequest;
@@ -75,14 +82,15 @@ fn preview(
     record: &mut CallRecord,
 ) -> Result<Effect, CallRefusal> {
     record.gate(Gate::Caller, caller)?;
-    let checked = gates::judge(
+    let judged = gates::judge(
         now,
         request,
         engine.variable_source(),
         engine.now_ms(),
         record,
     )?;
-    let (held, effect) = (&checked.decided.held, checked.decided.decision.effect);
+    let decided = &judged.decided;
+    let (held, effect) = (&decided.held, decided.decision.effect);
     let tool = &held.found.usable.document.name;
     let quotas = engine.quotas();
     let limits = quotas.preview(&now.config, request, tool, held.groups());
@@ -102,9 +110,62 @@ fn preview(
     let powers = match &held.found.body {
         ToolBody::Native(_) | ToolBody::Server(_) => Ok(GatePass::new((), "none needed")),
         ToolBody::Code | ToolBody::Toolbox(_) => {
-            stage::check_powers(&settings, request, &held.policy)
+            let checked = stage::check_powers(&settings, request, &held.policy);
+            checked.map(|functions| {
+                let given = match &held.found.body {
+                    ToolBody::Toolbox(tool) => tool.powers().to_owned(),
+                    ToolBody::Code | ToolBody::Native(_) | ToolBody::Server(_) => functions.note,
+                };
+                let reach = reach(decided.arguments.values(), &held.policy);
+                let words = [given, reach].into_iter().filter(|words| !words.is_empty());
+                GatePass::new((), words.collect::<Vec<_>>().join("; "))
+            })
         }
     };
     record.gate(Gate::Powers, powers)?;
     Ok(effect)
+}
+
+/// The hosts that the code, the programs or the requests of a call have left, and whether the one it
+/// names is among them. The call itself finds out only when it connects.
+fn reach(arguments: &Map<String, Value>, policy: &EffectivePolicy) -> String {
+    let grant = Grant::from_policy(policy).network;
+    let mut words = match &grant {
+        NetworkGrant::Blocked => return "no network".to_owned(),
+        NetworkGrant::Open => "any host".to_owned(),
+        NetworkGrant::Strict => "any public host".to_owned(),
+        NetworkGrant::Allowlist(patterns) => {
+            let hosts: Vec<_> = patterns.iter().map(HostPattern::shown).collect();
+            format!(
+                "hosts: {}",
+                text::elided(&hosts.join(", "), limit::EXPLAINED_HOSTS_CHARS_MAX)
+            )
+        }
+    };
+    if let Some(bounds) = policy.bounds.words() {
+        words.push_str(&format!(
+            "; {}",
+            text::elided(&bounds, limit::EXPLAINED_HOSTS_CHARS_MAX)
+        ));
+    }
+    let url = arguments.get("url").and_then(Value::as_str);
+    let url = url.and_then(|url| Url::parse(url).ok());
+    let named = url
+        .as_ref()
+        .and_then(|url| Some((url.host()?.to_owned(), url.port_or_known_default()?)));
+    let Some((host, port)) = named else {
+        return words;
+    };
+    let is_granted = match &grant {
+        NetworkGrant::Blocked => false,
+        NetworkGrant::Open | NetworkGrant::Strict => true,
+        NetworkGrant::Allowlist(patterns) => patterns.iter().any(|one| one.matches(&host, port)),
+    };
+    if !is_granted || policy.bounds.check(&host, port).is_err() {
+        let host = text::one_line(&host.to_string());
+        words.push_str(&format!(
+            "; `{host}:{port}` is not among them, so it would not be reached"
+        ));
+    }
+    words
 }

@@ -111,4 +111,6 @@ model::limits! {
     PROGRESS_LINE_BYTES_MAX: usize = 200;
     /// Lines of output of one call that are told as progress.
     PROGRESS_LINES_MAX: usize = 500;
+    /// Characters of a list of hosts that `explain` shows.
+    EXPLAINED_HOSTS_CHARS_MAX: usize = 400;
 }

@@ -258,6 +258,15 @@ impl ToolboxTool {
         }
     }
 
+    /// What a call is given, in a word for its record.
+    pub(crate) fn powers(self) -> &'static str {
+        match self.reach().read {
+            true => "a jail",
+            // Only tools with a folder start a process.
+            false => "no program",
+        }
+    }
+
     /// The kind of connection a call may name, if it may.
     pub(crate) fn connections(self) -> Option<ConnectionKind> {
         match self {

@@ -74,23 +74,34 @@ pub(crate) struct PolicyTest {
     after_help = "Exit: 0 it would run or be asked about, 1 it is refused, 2 could not be explained."
 )]
 pub(crate) struct Explain {
-    /// The id of a call, or a prefix of it
-    #[arg(value_name = "CALL-ID", required_unless_present = "tool", conflicts_with_all = ["tool", "caller", "args", "door"])]
+    /// The id of a call, or a prefix of it; a call that is not made has `--tool`
+    #[arg(
+        value_name = "CALL-ID",
+        required_unless_present = "tool",
+        conflicts_with = "tool"
+    )]
     pub(crate) id: Option<String>,
     /// The tool of a call that is not made
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,
-    /// The caller
-    #[arg(long, value_name = "CALLER", default_value = "owner")]
-    pub(crate) caller: String,
+    /// The caller; `owner` if it is not given
+    #[arg(long, value_name = "CALLER")]
+    pub(crate) caller: Option<String>,
     /// The arguments, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// The way the call comes in
-    #[arg(long, value_name = "DOOR", default_value = "mcp")]
-    pub(crate) door: DoorWord,
+    /// The way the call comes in; `mcp` if it is not given
+    #[arg(long, value_name = "DOOR")]
+    pub(crate) door: Option<DoorWord>,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+impl Explain {
+    /// Whether it says how a call would be made.
+    pub(crate) fn describes_a_call(&self) -> bool {
+        self.caller.is_some() || self.args.is_some() || self.door.is_some()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

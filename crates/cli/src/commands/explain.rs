@@ -11,10 +11,14 @@ use model::word::Word as _;
 use serde_json::{Value, json};
 use store::{AuditEntry, FoundEntry, Store, StoreSettings};
 
-use crate::arguments::Explain;
+use crate::arguments::{DoorWord, Explain};
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use crate::wiring;
+
+mod step;
+
+use step::Steps;
 
 /// A call to explain, recorded or only supposed.
 struct Shown<'a> {
@@ -27,13 +31,22 @@ struct Shown<'a> {
     verdict: &'static str,
     error: Option<Value>,
     closing: Option<&'a Closing>,
+    /// What it did after its gates.
+    steps: Steps,
 }
 
 pub(crate) fn run(explain: &Explain, printer: &mut Printer) -> anyhow::Result<Exit> {
     match (&explain.id, &explain.tool) {
+        // A tool where the id of a call stands: easily done, and easily said.
+        (Some(id), _) if explain.describes_a_call() => {
+            let id = one_line(id);
+            bail!(
+                "a recorded call has its own caller, arguments and door; a call that is not made is `--tool {id}`"
+            )
+        }
         (Some(id), _) => recorded(id, explain, printer),
         (None, Some(tool)) => imagined(tool, explain, printer),
-        (None, None) => bail!("name a call, or a tool with `--tool`"),
+        (None, None) => bail!("name a call, or a tool with `--tool TOOL`"),
     }
 }
 
@@ -42,12 +55,16 @@ fn recorded(id: &str, explain: &Explain, printer: &mut Printer) -> anyhow::Resul
     let store = Store::open(&home, StoreSettings::standard())?;
     let entry = match store.audit().find(id)? {
         FoundEntry::One(entry) => entry,
-        FoundEntry::None => bail!("no call has the id `{}`", one_line(id)),
+        FoundEntry::None => {
+            let id = one_line(id);
+            bail!("no call has the id `{id}`; a call that is not made is `--tool {id}`")
+        }
         FoundEntry::Several(ids) => bail!("several calls have this prefix: {}", ids.join(", ")),
         FoundEntry::Notice(_) => {
             bail!("that is a notice; `ringfence audit show` shows it")
         }
     };
+    let steps = Steps::of(&store, &entry)?;
     let AuditEntry {
         opening, closing, ..
     } = &*entry;
@@ -62,6 +79,7 @@ fn recorded(id: &str, explain: &Explain, printer: &mut Printer) -> anyhow::Resul
         verdict: verdict(closing),
         error: error.map(|error| json!({"code": error.code, "message": error.message})),
         closing,
+        steps,
     };
     Ok(show(&shown, printer))
 }
@@ -72,21 +90,25 @@ fn imagined(tool: &str, explain: &Explain, printer: &mut Printer) -> anyhow::Res
         None => json!({}),
         Some(text) => serde_json::from_str(text).context("`--args` is not JSON")?,
     };
-    let caller = match Caller::owner() {
-        owner if owner.name == explain.caller => owner,
-        _ => Caller::named(&explain.caller),
+    let caller = match (Caller::owner(), &explain.caller) {
+        (owner, None) => owner,
+        (owner, Some(name)) if owner.name == *name => owner,
+        (_, Some(name)) => Caller::named(name),
     };
-    let request = CallRequest::new(caller, explain.door.origin(), tool, arguments);
+    let name = caller.name.clone();
+    let door = explain.door.unwrap_or(DoorWord::Mcp).origin();
+    let request = CallRequest::new(caller, door, tool, arguments);
     let explained = engine.explain(&request);
     let shown = Shown {
         call_id: None,
         tool,
-        caller: &explain.caller,
-        door: explain.door.origin().word(),
+        caller: &name,
+        door: door.word(),
         status: None,
         verdict: explained.effect.word(),
         error: explained.told.as_ref().map(CallError::to_json),
         closing: Some(&explained.closing),
+        steps: Steps::default(),
     };
     Ok(show(&shown, printer))
 }
@@ -125,6 +147,7 @@ fn show(shown: &Shown<'_>, printer: &mut Printer) -> Exit {
             "error": shown.error,
             "gates": gates.iter().map(gate_json).collect::<Vec<_>>(),
             "shadow": shadow,
+            "steps": shown.steps.json(),
         }));
         return exit;
     }
@@ -142,6 +165,10 @@ fn show(shown: &Shown<'_>, printer: &mut Printer) -> Exit {
         risk.unwrap_or("--"),
     ));
     gates.iter().for_each(|gate| show_gate(gate, printer));
+    for (word, line) in shown.steps.lines() {
+        let word = printer.styled(Style::Dim, &format!("  {word:<13}"));
+        printer.line(&format!("{word} {line}"));
+    }
     if let Some(shadow) = shadow {
         let rule = shadow
             .rule

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Engine;
-use engine::registry::{SetAside, Snapshot, Tool, ToolState};
+use engine::registry::{SetAside, Snapshot, Tool, ToolBody, ToolState};
 use model::document::environment::Environment;
 use model::document::finding::{Finding, any_error};
 use model::document::lifecycle::LifecycleState;
@@ -259,12 +259,14 @@ pub(crate) fn show(arguments: &Named, printer: &mut Printer) -> anyhow::Result<E
     for line in document.description.lines() {
         printer.line(&format!("  {}", one_line(line)));
     }
+    let schema = tool.body.input_schema(document);
     for param in &document.params {
         let kind = format!("{:?}", param.kind).to_lowercase();
         let need = if param.required { "" } else { ", optional" };
         let about = elided(&one_line(&param.description), 100);
         let name = one_line(&param.name);
-        printer.line(&format!("  {name}: {kind}{need}  {about}"));
+        let choices = choices(&schema, &param.name);
+        printer.line(&format!("  {name}: {kind}{need}  {about}{choices}"));
     }
     let variables = tool.granted.variables(document, &environment);
     for variable in &variables {
@@ -286,6 +288,21 @@ pub(crate) fn show(arguments: &Named, printer: &mut Printer) -> anyhow::Result<E
     Ok(Exit::Done)
 }
 
+/// The values a param takes, where its schema lists them.
+fn choices(schema: &Value, param: &str) -> String {
+    let property = schema.get("properties").and_then(|all| all.get(param));
+    let values = property.and_then(|one| one.get("enum"));
+    let Some(values) = values.and_then(Value::as_array) else {
+        return String::new();
+    };
+    let words = values.iter().map(|value| match value {
+        Value::String(word) => one_line(word),
+        other => other.to_string(),
+    });
+    let words: Vec<_> = words.collect();
+    format!(": {}", elided(&words.join(", "), 200))
+}
+
 /// Everything about one tool.
 fn whole(
     engine: &Engine,
@@ -299,7 +316,10 @@ fn whole(
     let pass = engine.store().publications().pass(&digest)?;
     let more = json!({
         "description": document.description,
-        "inputSchema": params::input_schema(&document.params),
+        "inputSchema": match &tool.body {
+            ToolBody::Code => params::input_schema(&document.params),
+            body => body.input_schema(document),
+        },
         "toolSafety": tool.usable.safety(),
         "humanInTheLoop": document.human_in_the_loop,
         "variables": tool.granted.variables(document, environment),

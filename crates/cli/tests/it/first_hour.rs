@@ -192,6 +192,45 @@ fn without_namespaces_a_command_works_on_a_copy_of_the_folder() {
         [read("kept"), read("gone"), read("made")],
         ["old", "old", ""]
     );
+    // The record tells what came after the gates, and a tool where the id of a call stands is
+    // answered with the way to ask for it.
+    let explain = |call: &str| {
+        let arguments = ["explain", call];
+        ordinary_without("272,308", &arguments, &folder)
+    };
+    let (code, listed) = ordinary_without("272,308", &["audit", "list", "--json"], &folder);
+    assert_eq!(code, Some(0), "{listed}");
+    let entries: Value = serde_json::from_str(&listed).unwrap();
+    let of = |tool: &str| {
+        let mut entries = entries.as_array().unwrap().iter();
+        let opening = entries
+            .find(|entry| entry["opening"]["tool"] == tool)
+            .unwrap();
+        opening["opening"]["callId"].as_str().unwrap().to_owned()
+    };
+    let (_, told) = explain(&of("shell"));
+    for expected in [
+        "ran           /usr/bin/sh, exit code 0, ".to_owned(),
+        format!(
+            "called        applyChanges, refused [rule.denied]  ({})",
+            of("applyChanges")
+        ),
+    ] {
+        assert!(told.contains(&expected), "{expected}: {told}");
+    }
+    let imagined = ["explain", "shell", "--args", "{}"];
+    let (code, told) = ordinary_without("272,308", &imagined, &folder);
+    assert_ne!(code, Some(0), "{told}");
+    assert!(told.contains("`--tool shell`"), "{told}");
+    let (_, told) = explain("shell");
+    assert!(told.contains("`--tool shell`"), "{told}");
+    // What a param may say is shown with it.
+    let (_, told) = ordinary_without("272,308", &["show", "jobOutput"], &folder);
+    let line = told.lines().find(|line| line.contains("stream: string"));
+    assert!(
+        line.is_some_and(|line| line.ends_with(": stdout, stderr")),
+        "{told}"
+    );
     ordinary_home(&folder, &settings(""));
     let (code, said) = ordinary_without("272,308", &run, &folder);
     assert_eq!(code, Some(0), "{said}");

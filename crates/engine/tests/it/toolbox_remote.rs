@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use engine::call::CallRequest;
 use host::fetch::TlsTrust;
 use model::record::audit::Status;
 use serde_json::{Value, json};
@@ -310,6 +311,44 @@ async fn a_repository_that_is_not_reached_tells_why_and_what_helps() {
     }
 }
 
+/// A call that is not made: what it would be given, the hosts it has left, and whether the one
+/// it names is among them.
+#[tokio::test]
+async fn a_call_that_is_not_made_shows_the_hosts_it_has_left() {
+    let forge = Forge::plain().await;
+    let world = forge.world(&settings(&format!("[access]\nhosts = [\"{FORGE}\"]\n")));
+    let powers = |tool: &str, arguments: Value| {
+        let caller = model::caller::Caller::named("ann");
+        let request = CallRequest::new(caller, model::caller::Origin::Mcp, tool, arguments);
+        let gates = world.engine.explain(&request).closing.gates;
+        let gate = gates.into_iter().rfind(|gate| gate.gate == "powers");
+        gate.and_then(|gate| gate.note).unwrap_or_default()
+    };
+    let hosts = format!("hosts: {FORGE}, {MIRROR}; hosts held to {FORGE}");
+    for (tool, arguments, given) in [
+        ("shell", json!({"command": "true"}), "a jail"),
+        ("gitClone", url(FORGE, "project"), "a jail"),
+    ] {
+        let told = powers(tool, arguments);
+        assert!(
+            told.starts_with(&format!("{given}; {hosts}")),
+            "{tool}: {told}"
+        );
+        assert!(
+            !told.contains("fetch") && !told.contains("not among"),
+            "{tool}: {told}"
+        );
+    }
+    for host in [OTHER, MIRROR] {
+        let told = powers("gitClone", url(host, "project"));
+        let expected = format!("`{host}:443` is not among them");
+        assert!(told.contains(&expected), "{host}: {told}");
+    }
+    let status = json!({"job": "0123456789abcdef0123456789abcdef"});
+    assert_eq!(powers("jobStatus", status), "no program; no network");
+    assert_eq!(powers("gitStatus", json!({})), "a jail; no network");
+}
+
 #[tokio::test]
 async fn a_call_that_fetches_cannot_push_and_a_program_has_no_other_way_out() {
     let forge = Forge::plain().await;
@@ -389,7 +428,7 @@ async fn a_credential_goes_to_its_host_and_never_to_git() {
     )
     .await;
     assert!(told.contains("no connection"), "{told}");
-    let bob = engine::call::CallRequest::new(
+    let bob = CallRequest::new(
         model::caller::Caller::named("bob"),
         model::caller::Origin::Mcp,
         "gitClone",
