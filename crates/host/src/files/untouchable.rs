@@ -9,6 +9,16 @@ use std::path::{Component, Path};
 /// What `.git` is.
 pub(crate) const GIT_DATA: &str = "the data of a repository";
 
+/// What compiled code of Python is.
+const COMPILED: &str = "compiled code of Python";
+
+/// Endings of names, in lower case, and what they are.
+const ENDINGS: &[(&str, &str)] = &[
+    (".code-workspace", "settings of an editor"),
+    (".pyc", COMPILED),
+    (".pyo", COMPILED),
+];
+
 /// Names, in lower case, and what they are.
 const NAMES: &[(&str, &str)] = &[
     (".git", GIT_DATA),
@@ -53,6 +63,10 @@ const NAMES: &[(&str, &str)] = &[
     (".vs", "settings of an editor"),
     (".devcontainer", "settings of an editor"),
     (".devcontainer.json", "settings of an editor"),
+    (".emacs", "settings of an editor"),
+    (".emacs.d", "settings of an editor"),
+    (".helix", "settings of an editor"),
+    (".vim", "settings of an editor"),
     (".cursor", "settings of an assistant"),
     (".claude", "settings of an assistant"),
     (".codex", "settings of an assistant"),
@@ -60,6 +74,28 @@ const NAMES: &[(&str, &str)] = &[
     (".gemini", "settings of an assistant"),
     (".windsurf", "settings of an assistant"),
     (".mcp.json", "settings of an assistant"),
+    (".aider.conf.yml", "settings of an assistant"),
+    (".amazonq", "settings of an assistant"),
+    (".augment", "settings of an assistant"),
+    (".cline", "settings of an assistant"),
+    (".clinerules", "settings of an assistant"),
+    (".continue", "settings of an assistant"),
+    (".crush.json", "settings of an assistant"),
+    (".cursorrules", "settings of an assistant"),
+    (".factory", "settings of an assistant"),
+    (".goosehints", "settings of an assistant"),
+    (".junie", "settings of an assistant"),
+    (".kilocode", "settings of an assistant"),
+    (".kiro", "settings of an assistant"),
+    (".opencode", "settings of an assistant"),
+    ("opencode.json", "settings of an assistant"),
+    ("opencode.jsonc", "settings of an assistant"),
+    (".qwen", "settings of an assistant"),
+    (".roo", "settings of an assistant"),
+    (".roomodes", "settings of an assistant"),
+    (".roorules", "settings of an assistant"),
+    (".trae", "settings of an assistant"),
+    (".windsurfrules", "settings of an assistant"),
     (".bashrc", "a startup file of a shell"),
     (".bash_profile", "a startup file of a shell"),
     (".bash_login", "a startup file of a shell"),
@@ -77,11 +113,42 @@ const NAMES: &[(&str, &str)] = &[
     (".login", "a startup file of a shell"),
     (".inputrc", "a startup file of a shell"),
     (".gdbinit", "a startup file of a debugger"),
+    (".gdbinit.py", "a startup file of a debugger"),
     (".lldbinit", "a startup file of a debugger"),
+    (".pdbrc", "a startup file of a debugger"),
+    (".pdbrc.py", "a startup file of a debugger"),
     (".rprofile", "a startup file of an interpreter"),
+    (".renviron", "a startup file of an interpreter"),
+    (".ghci", "a startup file of an interpreter"),
+    (".iex.exs", "a startup file of an interpreter"),
+    (".ocamlinit", "a startup file of an interpreter"),
+    (".octaverc", "a startup file of an interpreter"),
+    (".pythonrc", "a startup file of an interpreter"),
+    (".pythonrc.py", "a startup file of an interpreter"),
+    (".pythonstartup", "a startup file of an interpreter"),
+    // As a module and as a package.
+    ("sitecustomize", "a startup file of an interpreter"),
+    ("sitecustomize.py", "a startup file of an interpreter"),
+    ("usercustomize", "a startup file of an interpreter"),
+    ("usercustomize.py", "a startup file of an interpreter"),
+    // Python runs what lies there instead of the source beside it, and no patch shows it.
+    ("__pycache__", COMPILED),
     (".irbrc", "a startup file of an interpreter"),
     (".pryrc", "a startup file of an interpreter"),
     (".psqlrc", "a startup file of a database client"),
+    (".sqliterc", "a startup file of a database client"),
+    (".my.cnf", "a startup file of a database client"),
+    (".bundle", "settings of a package manager"),
+    (".cargo", "settings of a package manager"),
+    (".condarc", "settings of a package manager"),
+    (".gemrc", "settings of a package manager"),
+    (".npmrc", "settings of a package manager"),
+    (".pypirc", "settings of a package manager"),
+    (".yarnrc", "settings of a package manager"),
+    (".yarnrc.yml", "settings of a package manager"),
+    (".curlrc", "settings of a client"),
+    (".wgetrc", "settings of a client"),
+    (".screenrc", "settings of a terminal"),
     (".tmux.conf", "settings of a terminal"),
     (".ssh", "keys and settings of ssh"),
     (".netrc", "passwords for hosts"),
@@ -105,8 +172,9 @@ pub fn untouchable(path: &Path) -> Option<&'static str> {
 #[must_use]
 pub(crate) fn of_name(name: &str) -> Option<&'static str> {
     let folded = folded(name);
-    if folded.ends_with(".code-workspace") {
-        return Some("settings of an editor");
+    let ending = ENDINGS.iter().find(|(ending, _)| folded.ends_with(ending));
+    if let Some((_, what)) = ending {
+        return Some(what);
     }
     let found = NAMES.iter().find(|(known, _)| *known == folded);
     found.map(|(_, what)| *what)
@@ -160,6 +228,34 @@ mod tests {
             "team.code-workspace",
             "mise.toml",
             "./.git/x",
+            "src/__pycache__/app.cpython-312.pyc",
+            "old.pyc",
+            "old.PYO",
+            ".pdbrc",
+            ".ghci",
+            ".ocamlinit",
+            "lib/sitecustomize.py",
+            "sitecustomize/__init__.py",
+            "usercustomize.py",
+            ".yarnrc.yml",
+            ".cargo/config.toml",
+            "sub/.cargo/config",
+            ".gdbinit.py",
+            ".cursorrules",
+            ".windsurfrules",
+            ".kiro/settings/mcp.json",
+            ".roo/mcp.json",
+            ".cline/x",
+            ".continue/config.yaml",
+            ".amazonq/mcp.json",
+            ".opencode/opencode.json",
+            ".qwen/settings.json",
+            ".trae/mcp.json",
+            ".junie/mcp/mcp.json",
+            ".helix/languages.toml",
+            ".npmrc",
+            ".pypirc",
+            ".pythonrc",
         ] {
             assert!(untouchable(Path::new(path)).is_some(), "{path}");
         }
@@ -183,6 +279,18 @@ mod tests {
             "build.rs",
             ".env",
             ".editorconfig",
+            "conftest.py",
+            "setup.py",
+            "Cargo.toml",
+            "cargo/config.toml",
+            "config.toml",
+            "customize.py",
+            "continue/x",
+            "pyc",
+            "a.pyi",
+            "model.pth",
+            ".yarn/cache/x.zip",
+            "AGENTS.md",
         ] {
             assert_eq!(untouchable(Path::new(path)), None, "{path}");
         }
