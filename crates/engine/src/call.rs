@@ -243,7 +243,8 @@ async fn ask(
     record: &CallRecord,
     checked: &CheckedCall,
 ) -> GateResult<(Option<ChangedArguments>, Arc<Snapshot>)> {
-    let asking = question::asking(engine, now, request, record, checked);
+    let changes = question::read_changes(engine, request, &checked.decided).await?;
+    let asking = question::asking(engine, now, request, record, checked, changes.as_ref());
     keep_script(engine, request, record, checked).await;
     let agreed = obtain(engine.questions(), asking).await?;
     // An operator may have paused the caller while the person was thinking.

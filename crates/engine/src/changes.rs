@@ -9,16 +9,24 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use host::files::changes::{
-    self, ChangeKind, ChangeLayer, ChangeRule, ChangesFault, CollectedChanges,
+    self, ChangeLayer, ChangeRule, ChangesFault, CollectedChanges, FileChange,
 };
 use host::files::{CopyError, copy_tree};
 use model::document::digest;
-use model::text::{self, diff};
+use model::reason::Reason;
+use model::record::audit::Status;
+use model::record::outcome::CallError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::causes;
 use crate::limit;
+use crate::powers::Powers;
+use crate::refusal::CallRefusal;
+
+mod patch;
+
+pub(crate) use patch::{ChangesText, TooManyToName};
 
 /// The folder of all changes, in the home.
 const FOLDER: &str = "changes";
@@ -179,7 +187,7 @@ impl KeptChanges {
     }
 
     /// A set of changes of a caller, by its name.
-    pub(crate) fn get(&self, id: &str, caller: &str) -> Option<KeptSet> {
+    fn get(&self, id: &str, caller: &str) -> Option<KeptSet> {
         // Attack: a name with `/` or `..` would lead out of the folder.
         let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let path = is_id.then(|| self.folder.join(id))?;
@@ -201,6 +209,24 @@ impl KeptChanges {
         {
             let _ = fs::remove_dir_all(self.folder.join(format!("new-{call_id}")));
         }
+    }
+
+    /// A set of changes that a caller may copy into the operator's folder of its call, or the
+    /// refusal: in the same words whether there is none, it is another's, or it was made in
+    /// another folder.
+    pub(crate) fn find(
+        &self,
+        id: &str,
+        caller: &str,
+        folder: Option<&str>,
+    ) -> Result<KeptSet, CallRefusal> {
+        let kept = self.get(id, caller);
+        let kept = kept.filter(|kept| Some(kept.record.folder.as_str()) == folder);
+        kept.ok_or_else(|| {
+            let message = "you have no such changes";
+            let error = CallError::new(Reason::ChangesUnknown, message);
+            CallRefusal::with_status(Status::Failed, error)
+        })
     }
 
     /// Removes what is too old, or was left by a process that died.
@@ -248,9 +274,9 @@ impl KeptSet {
         let _ = fs::remove_dir_all(self.path);
     }
 
-    /// The patch, as lines for people. `lower` is the operator's folder.
-    pub(crate) fn patch(&self, lower: &Path) -> Vec<String> {
-        patch(&self.record.collected, lower, &self.tree())
+    /// The changes in words. `lower` is the operator's folder. Blocks on the disk.
+    pub(crate) fn describe(&self, lower: &Path) -> Result<ChangesText, TooManyToName> {
+        patch::describe(&self.record.collected, lower, &self.tree())
     }
 
     /// What changed, in short.
@@ -258,52 +284,36 @@ impl KeptSet {
         let changes = self.record.collected.changes.iter();
         changes
             .take(limit::CHANGES_SHOWN_MAX)
-            .map(|change| json!({"path": change.path, "change": change.kind.word()}))
+            .map(|change| {
+                json!({
+                    "path": change.path, "change": change.kind.word(), "bytes": change.bytes,
+                    "mode": change.mode(),
+                })
+            })
             .collect()
     }
 }
 
-/// A patch of all changes, as far as it is shown: whole files where they are short text,
-/// otherwise their size.
-fn patch(collected: &CollectedChanges, lower: &Path, upper: &Path) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut chars = 0;
-    for change in &collected.changes {
-        let bytes_max = limit::CHANGES_TEXT_BYTES_MAX;
-        let before = changes::read_text(lower, &change.path, bytes_max);
-        let after = changes::read_text(upper, &change.path, bytes_max);
-        let shown = match change.kind {
-            ChangeKind::Created if after.is_some() => {
-                diff::unified(&change.path, None, after.as_deref())
-            }
-            ChangeKind::Modified if before.is_some() && after.is_some() => {
-                diff::unified(&change.path, before.as_deref(), after.as_deref())
-            }
-            ChangeKind::Deleted if before.is_some() => {
-                diff::unified(&change.path, before.as_deref(), None)
-            }
-            ChangeKind::FolderCreated
-            | ChangeKind::FolderDeleted
-            | ChangeKind::Created
-            | ChangeKind::Modified
-            | ChangeKind::Deleted => {
-                let (kind, bytes) = (change.kind.word(), change.bytes);
-                format!("{kind}: {} ({bytes} bytes)", change.path)
-            }
-        };
-        for line in shown.lines() {
-            chars += line.len();
-            if chars > limit::CHANGES_PATCH_BYTES_MAX || lines.len() >= limit::CHANGES_LINES_MAX {
-                lines.push("[… the rest is left out …]".to_owned());
-                return lines;
-            }
-            lines.push(text::one_line(line));
-        }
+/// Notes in the record of a call what was copied into the operator's folder: every file up to
+/// a bound, then how many more, with a digest over all of them.
+pub(crate) fn note_copied(powers: &Powers, function: &str, copied: &[FileChange]) {
+    for change in copied.iter().take(limit::CHANGES_EVENTS_MAX) {
+        powers.note(json!({
+            "kind": "file", "function": function, "path": change.path,
+            "change": change.kind.word(), "bytes": change.bytes, "digest": change.digest,
+            "base": change.base, "mode": change.mode(), "refusal": null,
+        }));
     }
-    for (path, why) in &collected.left_out {
-        lines.push(format!("left out: {} ({why})", text::one_line(path)));
+    let more = copied.len().saturating_sub(limit::CHANGES_EVENTS_MAX);
+    if more > 0 {
+        // Without a canonical form there is no digest; the number still tells what is
+        // missing.
+        let listed = digest::of_value(&json!(copied)).ok();
+        powers.note(json!({
+            "kind": "file", "function": function, "changes": copied.len(), "unnamed": more,
+            "digest": listed, "refusal": null,
+        }));
     }
-    lines
 }
 
 fn make_folder(path: &Path) -> io::Result<()> {

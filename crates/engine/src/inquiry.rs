@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use model::caller::{Caller, Origin};
-use model::govern::approval;
+use model::govern::approval::{self, ShownChanges};
 use model::govern::consent::{self, Need};
 use model::govern::person::{Person, PersonRole};
 use model::policy::risk::{Level, Risk};
@@ -47,6 +47,8 @@ pub struct Inquiry {
     pub script: Option<AskingScript>,
     /// The arguments; nothing once they are shortened.
     pub arguments: Option<Value>,
+    /// The changes of files that it is about, if it is.
+    pub changes: Option<ShownChanges>,
     /// Whether a secret in them is masked.
     pub is_masked: bool,
     /// What would be touched.
@@ -107,7 +109,10 @@ impl Engine {
         let inbox = self.approvals();
         let row = inbox.found(id)?;
         let is_trust = trust::is_question(&row);
-        let arguments = approval::read_arguments(&row.arguments);
+        let now = self.registry().current();
+        let given = |shown| question::given_arguments(&now, &row.tool, shown);
+        let arguments = approval::read_arguments(&row.arguments).map(given);
+        let changes = ShownChanges::read(&row.arguments);
         let is_masked = row.arguments.contains(MASK);
         let (origin, parent) = self.whence(&row.call_id);
         let judged = match (&arguments, is_trust) {
@@ -127,14 +132,13 @@ impl Engine {
         };
         let last = self.store().approvals().last_approved(&row)?;
         let last = last.map(|last| {
-            let was = approval::read_arguments(&last.arguments);
+            let was = approval::read_arguments(&last.arguments).map(given);
             let changes = match (&was, &arguments) {
                 (Some(was), Some(is)) => json_change::between(was, is),
                 (_, _) => Vec::new(),
             };
             (inbox.listed(last), changes)
         });
-        let now = self.registry().current();
         let script = waiting_script::find(self.store(), &row.call_id, &row.tool);
         Ok(Inquiry {
             script,
@@ -143,6 +147,7 @@ impl Engine {
             origin,
             parent,
             arguments,
+            changes,
             is_masked,
             touches,
             rule,
@@ -166,7 +171,9 @@ impl Engine {
         arguments: &Value,
     ) -> Result<ChangePreview, AnswerFault> {
         let row = self.approvals().found(id)?;
+        let now = self.registry().current();
         let was = approval::read_arguments(&row.arguments);
+        let was = was.map(|shown| question::given_arguments(&now, &row.tool, shown));
         let changes = was.map(|was| json_change::between(&was, arguments));
         let (origin, _) = self.whence(&row.call_id);
         let (judged, closing) = self.judge_now(&row, arguments.clone(), origin);
@@ -201,6 +208,11 @@ impl Engine {
         // its place.
         if row.arguments.contains(MASK) || arguments.to_string().contains(MASK) {
             return Err(AnswerFault::Masked);
+        }
+        // Attack: other changes than those the person was shown.
+        if ShownChanges::read(&row.arguments).is_some() {
+            let why = "the person was shown these changes and no others";
+            return Err(AnswerFault::Refused(why.to_owned()));
         }
         let (origin, _) = self.whence(&row.call_id);
         let (judged, _) = self.judge_now(&row, arguments.clone(), origin);
@@ -266,7 +278,7 @@ impl Engine {
         let variables = self.variable_source();
         let judged = gates::judge(&now, &request, variables, self.now_ms(), &mut record);
         let judged = judged.map(|checked| {
-            let asking = question::asking(self, &now, &request, &record, &checked);
+            let asking = question::asking(self, &now, &request, &record, &checked, None);
             let binding = asking.question.binding.clone();
             Judged {
                 binding,

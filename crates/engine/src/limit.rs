@@ -101,10 +101,27 @@ model::limits! {
     CHANGES_SHOWN_MAX: usize = 1_000;
     /// Bytes of a changed file that is shown in a patch.
     CHANGES_TEXT_BYTES_MAX: u64 = 256 << 10;
-    /// Bytes of a patch.
+    /// Bytes of a patch; every file has its share. A file that is cut says so, and a large
+    /// one leaves room for others.
     CHANGES_PATCH_BYTES_MAX: usize = 64 << 10;
     /// Lines of a patch.
     CHANGES_LINES_MAX: usize = 2_000;
+    /// Characters of a line of a patch; the middle of a longer one is left out.
+    CHANGES_LINE_CHARS_MAX: usize = 1_000;
+    /// Bytes of the list of changed files in a question. Without room for every name no one
+    /// is asked, and nothing is copied.
+    CHANGES_LIST_BYTES_MAX: usize = 128 << 10;
+    /// Bytes of the list of what is not copied, in a question.
+    CHANGES_LEFT_OUT_BYTES_MAX: usize = 16 << 10;
+    /// Bytes of changed files that are read for one patch.
+    CHANGES_READ_BYTES_MAX: u64 = 16 << 20;
+    /// Files that the sentence of a question names.
+    CHANGES_SUMMARY_FILES_MAX: usize = 5;
+    /// Characters of a name in that sentence.
+    CHANGES_SUMMARY_NAME_CHARS_MAX: usize = 60;
+    /// Copied files that have an event each; beyond that there is one with their number and
+    /// a digest over the list.
+    CHANGES_EVENTS_MAX: usize = 500;
     /// Bytes read from a program at one time.
     PROCESS_CHUNK_BYTES: usize = 64 << 10;
     /// Bytes of a line of output that is told as progress.

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::pin::Pin;
 
-use model::govern::approval::{ApprovalScope, ApprovalState, Channel};
+use model::govern::approval::{ApprovalScope, ApprovalState, Channel, ShownChanges};
 use model::policy::risk::Risk;
 use model::{limits, text};
 
@@ -54,11 +54,14 @@ pub struct Question {
 }
 
 impl Question {
-    /// All of it in a few lines, of long arguments both ends. The document's words come
+    /// All of it in a few lines, of long arguments both ends; changes of files whole. The document's words come
     /// after ours and cannot stand in for them.
     #[must_use]
     pub fn text(&self) -> String {
         let level = self.risk.level;
+        let changes = ShownChanges::read(&self.arguments);
+        let arguments = changes.as_ref().map(|changes| &changes.arguments);
+        let arguments = arguments.unwrap_or(&self.arguments);
         let mut text = format!(
             "[risk {} {}] {} wants to run {}\n{}\narguments: {}",
             level.badge(),
@@ -66,8 +69,16 @@ impl Question {
             self.caller,
             self.tool,
             self.prompt,
-            text::elided(&self.arguments, limits::APPROVAL_ARGUMENTS_CHARS_MAX)
+            text::elided(arguments, limits::APPROVAL_ARGUMENTS_CHARS_MAX)
         );
+        // Whole: a yes counts for every one of these files. Behind bars, so that no line of a
+        // file reads as one of ours.
+        for (name, lines) in changes.iter().flat_map(ShownChanges::parts) {
+            let _ = write!(text, "\n{name}:");
+            for line in lines {
+                let _ = write!(text, "\n| {line}");
+            }
+        }
         let reasons = self.risk.signals.iter().map(|signal| signal.words.as_str());
         let reasons: Vec<_> = reasons.take(limits::APPROVAL_REASONS_MAX).collect();
         if !reasons.is_empty() {

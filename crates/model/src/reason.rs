@@ -90,9 +90,11 @@ reasons! {
     CallerUnavailable, "caller.unavailable",
         "The caller's record cannot be read or written just now, so nothing runs. The operator sees why.";
     ChangesProtected, "changes.protected",
-        "The changes touch files that no tool may change in an operator's folder: `.git`, hooks, editor and shell settings. None of them was copied there.";
+        "Git would change or delete files that no tool changes in an operator's folder: hooks, settings of editors, shells and assistants. Nothing was copied or committed; do it by hand.";
     ChangesStale, "changes.stale",
         "A file was changed in the folder after the changes were made beside it. Nothing was copied; run the tool again.";
+    ChangesTooMany, "changes.too_many",
+        "There are more changed files than a person can be shown by name, so no one was asked and nothing was copied. Change fewer files in one call, or allow `applyChanges` by a rule.";
     ChangesUnknown, "changes.unknown",
         "There are no such changes of this caller: they were applied, replaced or removed, or are another's.";
     ConnectionFailed, "connection.failed",

@@ -40,12 +40,22 @@ fn is_mark(character: char) -> bool {
 /// `\u{..}`, a tab as a space.
 #[must_use]
 pub fn one_line(text: &str) -> String {
+    visible(text, ' ')
+}
+
+/// [`one_line`] for a line of a patch: a tab stays one, because it is part of what changed.
+#[must_use]
+pub fn patch_line(text: &str) -> String {
+    visible(text, '\t')
+}
+
+fn visible(text: &str, tab: char) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut marks = 0;
     for character in text.chars() {
         marks = if is_mark(character) { marks + 1 } else { 0 };
         match character {
-            '\t' => shown.push(' '),
+            '\t' => shown.push(tab),
             '\n' => shown.push_str("\\n"),
             '\r' => shown.push_str("\\r"),
             hidden if is_hidden(hidden) || marks > MARKS_MAX => {

@@ -46,7 +46,7 @@ pub(super) fn judge_again(
     let variables = engine.variable_source();
     // No gate is skipped: other arguments may mean another risk or another rule.
     let checked = gates::judge(now, request, variables, engine.now_ms(), record)?;
-    let asking = question::asking(engine, now, request, record, &checked);
+    let asking = question::asking(engine, now, request, record, &checked, None);
     // Compares digests, not fields: whatever changed since the answer, in the call or in
     // the settings, gives another binding.
     if asking.question.binding != changed.binding {

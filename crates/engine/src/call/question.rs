@@ -6,18 +6,23 @@ use std::borrow::Cow;
 
 use model::document::Document;
 use model::document::environment::Environment;
-use model::document::params::Arguments;
+use model::govern::approval::ShownChanges;
 use model::govern::consent::Granted;
 use model::govern::rules::Decision;
 use model::policy::risk::{Level, Risk, Signal};
+use model::reason::Reason;
+use model::record::audit::Status;
+use model::record::outcome::CallError;
 use model::{govern::approval, limits, text};
 use serde_json::{Map, Value};
 
 use crate::approve::{ApprovalScope, Asking, Question, expiry, session_digest};
+use crate::changes::{ChangesText, TooManyToName};
 use crate::engine::Engine;
-use crate::gates::{CheckedCall, DecidedCall, FoundTool, HeldTool};
+use crate::gates::{CheckedCall, DecidedCall, HeldTool};
 use crate::limit::NAME_SHOWN_CHARS_MAX;
 use crate::record::CallRecord;
+use crate::refusal::CallRefusal;
 use crate::request::CallRequest;
 use crate::snapshot::Snapshot;
 use crate::toolbox::ToolboxTool;
@@ -29,6 +34,7 @@ pub(crate) fn asking<'a>(
     request: &'a CallRequest,
     record: &CallRecord,
     checked: &CheckedCall,
+    changes: Option<&AskedChanges>,
 ) -> Asking<'a> {
     let CheckedCall {
         decided, masker, ..
@@ -64,14 +70,21 @@ pub(crate) fn asking<'a>(
     let settings = now.config.approvals.clone();
     // All of them: nothing of an argument is unreadable before a yes. The bound on
     // arguments, and that on what may wait, keep it finite.
-    let shown = shown_arguments(engine, request, found, arguments);
+    let values = arguments.values();
+    let (shown, told) = match changes {
+        Some(changes) => (
+            Cow::Owned(changes.shown(values)),
+            Cow::Owned(changes.told()),
+        ),
+        None => (Cow::Borrowed(values), Cow::Borrowed(values)),
+    };
     let shown = approval::arguments(&shown, masker, usize::MAX).into_inner();
     let question = Question {
         call_id: record.call_id().to_owned(),
         tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
         caller: text::elided(&approval::shown(&request.caller.name), NAME_SHOWN_CHARS_MAX),
         risk: with_variables(document, risk),
-        prompt: approval::prompt(document, arguments.values(), masker).into_inner(),
+        prompt: approval::prompt(document, &told, masker).into_inner(),
         arguments: shown,
         // Random: a caller that knows ids of calls must not be able to guess it.
         id: uuid::Uuid::new_v4().simple().to_string(),
@@ -94,31 +107,87 @@ pub(crate) fn asking<'a>(
     }
 }
 
-/// The arguments as a person sees them: those that name changes, with the changes.
-fn shown_arguments<'a>(
+/// The changes that a call would copy into the operator's folder, as a person is asked about
+/// them.
+#[derive(Debug)]
+pub(crate) struct AskedChanges {
+    folder: String,
+    text: ChangesText,
+}
+
+/// Reads the changes that a call names, if it copies any. Refuses before a person is asked:
+/// they could neither see what there is not nor what is too much to name.
+pub(crate) async fn read_changes(
     engine: &Engine,
     request: &CallRequest,
-    found: &FoundTool,
-    arguments: &'a Arguments,
-) -> Cow<'a, Map<String, Value>> {
-    let values = arguments.values();
-    // An id alone tells a person nothing. They read what would be written.
-    let is_copy = found.body.toolbox() == Some(ToolboxTool::ApplyChanges);
-    let id = values.get("changes").and_then(Value::as_str);
-    let Some(id) = id.filter(|_| is_copy) else {
-        return Cow::Borrowed(values);
-    };
-    let mut shown = values.clone();
-    // Looked up by caller, so that a question shows no other caller's changes.
-    if let Some(kept) = engine.changes().get(id, &request.caller.name) {
-        let home = engine.powers().home.as_ref();
-        // If it cannot be opened, the patch shows sizes where it cannot show lines.
-        let lower = host::files::Files::base(&kept.record.folder, home);
-        let patch = kept.patch(&lower.unwrap_or_default());
-        shown.insert("folder".to_owned(), kept.record.folder.clone().into());
-        shown.insert("diff".to_owned(), patch.into());
+    decided: &DecidedCall,
+) -> Result<Option<AskedChanges>, CallRefusal> {
+    let held = &decided.held;
+    if held.found.body.toolbox() != Some(ToolboxTool::ApplyChanges) {
+        return Ok(None);
     }
-    Cow::Owned(shown)
+    let id = decided.arguments.values().get("changes");
+    let id = id.and_then(Value::as_str).unwrap_or_default();
+    let folder = held.policy.fs_base_path.as_deref();
+    // By caller, so that a question shows no other caller's changes.
+    let kept = engine.changes().find(id, &request.caller.name, folder)?;
+    let home = engine.powers().home.clone();
+    let reading = move || {
+        // If it cannot be opened, the patch says so where it cannot show lines.
+        let lower = host::files::Files::base(&kept.record.folder, home.as_ref());
+        let text = kept.describe(&lower.unwrap_or_default());
+        text.map(|text| AskedChanges {
+            folder: kept.record.folder.clone(),
+            text,
+        })
+    };
+    match tokio::task::spawn_blocking(reading).await {
+        Ok(Ok(asked)) => Ok(Some(asked)),
+        Ok(Err(TooManyToName { count })) => {
+            let message = format!(
+                "a person must agree, and {} are more than one question can name; nothing was \
+                 copied, change fewer files in one call",
+                text::count(count, "change")
+            );
+            let error = CallError::new(Reason::ChangesTooMany, message);
+            Err(CallRefusal::with_status(Status::Failed, error))
+        }
+        Err(_) => {
+            let error = CallError::new(Reason::PowerUnavailable, "the changes cannot be read");
+            Err(CallRefusal::with_status(Status::Failed, error))
+        }
+    }
+}
+
+impl AskedChanges {
+    /// The arguments as a person sees them: an id alone tells them nothing.
+    fn shown(&self, values: &Map<String, Value>) -> Map<String, Value> {
+        let mut shown = values.clone();
+        shown.insert("folder".to_owned(), self.folder.clone().into());
+        let (files, left_out) = (self.text.files.clone(), self.text.left_out.clone());
+        ShownChanges::add(&mut shown, files, left_out, self.text.patch.clone());
+        shown
+    }
+
+    /// What the sentence of the question may fill in.
+    fn told(&self) -> Map<String, Value> {
+        let folder = ("folder".to_owned(), self.folder.clone().into());
+        let what = ("what".to_owned(), self.text.summary.clone().into());
+        Map::from_iter([folder, what])
+    }
+}
+
+/// The arguments of a call without what was added to show them.
+pub(crate) fn given_arguments(now: &Snapshot, tool: &str, shown: Value) -> Value {
+    let tool = now.tool(tool);
+    let is_copy = tool.is_some_and(|tool| tool.body.toolbox() == Some(ToolboxTool::ApplyChanges));
+    match shown {
+        Value::Object(mut members) if is_copy => {
+            members.retain(|name, _| name == "changes");
+            Value::Object(members)
+        }
+        shown => shown,
+    }
 }
 
 /// The rule that wants a person, and its reason; else what wants one.

@@ -57,6 +57,7 @@ mod server_items;
 mod servers;
 mod sql;
 mod toolbox;
+mod toolbox_copies;
 mod toolbox_egress;
 mod toolbox_folder;
 mod toolbox_forge;

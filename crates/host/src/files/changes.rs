@@ -27,6 +27,12 @@ use crate::files::repository::{RepositoryPrograms, is_bare};
 use crate::files::root::Roots;
 use crate::files::untouchable::{GIT_DATA, untouchable};
 
+mod content;
+
+use content::{digest_of, hex, open_plain};
+
+pub use content::{FileContent, read_content};
+
 /// Who made the changes, and so which of them count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChangeRule {
@@ -69,8 +75,37 @@ pub struct FileChange {
     pub base: Option<String>,
     /// Bytes of the new content.
     pub bytes: u64,
+    /// Bytes of what was there.
+    // Sets that were kept before this was recorded have none.
+    #[serde(default)]
+    pub base_bytes: u64,
     /// Whether it can be executed.
     pub executable: bool,
+    /// Whether what was there could be executed.
+    #[serde(default)]
+    pub base_executable: bool,
+}
+
+impl FileChange {
+    /// The mode of the new file, as git writes it; nothing if there is none.
+    #[must_use]
+    pub fn mode(&self) -> Option<&'static str> {
+        self.digest.as_ref().map(|_| git_mode(self.executable))
+    }
+
+    /// The mode of what was there; nothing if nothing was.
+    #[must_use]
+    pub fn base_mode(&self) -> Option<&'static str> {
+        self.base.as_ref().map(|_| git_mode(self.base_executable))
+    }
+}
+
+/// The mode of a regular file, as git writes it.
+fn git_mode(executable: bool) -> &'static str {
+    match executable {
+        true => "100755",
+        false => "100644",
+    }
 }
 
 /// What happens to a file or folder.
@@ -237,7 +272,7 @@ impl Collector<'_> {
         }
         if kind.is_dir() {
             match &lower {
-                None => self.push(path, ChangeKind::FolderCreated, None, None, &about),
+                None => self.push(path, ChangeKind::FolderCreated, None, None),
                 Some(lower) if lower.is_dir() => {}
                 Some(_) => {
                     self.leave_out(path, "a file becomes a folder");
@@ -268,14 +303,15 @@ impl Collector<'_> {
             )));
         }
         let digest = digest_of(&self.upper.join(path)).map_err(fault(path))?;
+        let new = FileSide::new(digest, about);
         match lower {
-            None => self.push(path, ChangeKind::Created, Some(digest), None, about),
+            None => self.push(path, ChangeKind::Created, Some(new), None),
             Some(lower) if lower.is_file() => {
                 let base = digest_of(&self.lower.join(path)).map_err(fault(path))?;
-                let same_mode = (lower.mode() ^ about.mode()) & 0o100 == 0;
+                let old = FileSide::new(base, lower);
                 // Touched and left as it was.
-                if base != digest || !same_mode {
-                    self.push(path, ChangeKind::Modified, Some(digest), Some(base), about);
+                if old.digest != new.digest || old.executable != new.executable {
+                    self.push(path, ChangeKind::Modified, Some(new), Some(old));
                 }
             }
             Some(_) => self.leave_out(path, "something else than a file becomes a file"),
@@ -308,11 +344,12 @@ impl Collector<'_> {
             }
             // A folder that keeps something stays.
             if self.found.left_out.len() == before {
-                self.push(path, ChangeKind::FolderDeleted, None, None, &about);
+                self.push(path, ChangeKind::FolderDeleted, None, None);
             }
         } else if about.is_file() {
             let base = digest_of(&place).map_err(fault(path))?;
-            self.push(path, ChangeKind::Deleted, None, Some(base), &about);
+            let old = FileSide::new(base, &about);
+            self.push(path, ChangeKind::Deleted, None, Some(old));
         } else {
             self.leave_out(path, "it is neither a file nor a folder");
         }
@@ -376,19 +413,38 @@ impl Collector<'_> {
         &mut self,
         path: &Path,
         kind: ChangeKind,
-        digest: Option<String>,
-        base: Option<String>,
-        about: &fs::Metadata,
+        new: Option<FileSide>,
+        old: Option<FileSide>,
     ) {
-        let is_file = digest.is_some();
+        let (new, old) = (new.unwrap_or_default(), old.unwrap_or_default());
         self.found.changes.push(FileChange {
             path: path.to_string_lossy().into_owned(),
             kind,
-            bytes: if is_file { about.len() } else { 0 },
-            executable: is_file && about.mode() & 0o100 != 0,
-            digest,
-            base,
+            digest: new.digest,
+            base: old.digest,
+            bytes: new.bytes,
+            base_bytes: old.bytes,
+            executable: new.executable,
+            base_executable: old.executable,
         });
+    }
+}
+
+/// One side of a changed file.
+#[derive(Default)]
+struct FileSide {
+    digest: Option<String>,
+    bytes: u64,
+    executable: bool,
+}
+
+impl FileSide {
+    fn new(digest: String, about: &fs::Metadata) -> FileSide {
+        FileSide {
+            digest: Some(digest),
+            bytes: about.len(),
+            executable: about.mode() & 0o100 != 0,
+        }
     }
 }
 
@@ -501,6 +557,27 @@ fn is_git_data(path: &Path) -> bool {
     }
 }
 
+/// Copying ended before its end.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {fault}", self.copied_words())]
+pub struct CopyStop {
+    /// How many changes are in the folder now, in the order of the list.
+    pub copied: usize,
+    /// How many there were to copy.
+    pub listed: usize,
+    /// What ended it.
+    pub fault: ChangesFault,
+}
+
+impl CopyStop {
+    fn copied_words(&self) -> String {
+        match self.copied {
+            0 => "nothing was copied".to_owned(),
+            copied => format!("only {copied} of {} changes were copied", self.listed),
+        }
+    }
+}
+
 /// Copies listed changes into the folder `raw_lower`. Every one is checked before the first
 /// is copied, by the rule under which they were listed: the settings of a repository may have
 /// changed since. Blocks on the disk. How many were copied.
@@ -510,7 +587,30 @@ pub fn apply(
     upper: &Path,
     changes: &[FileChange],
     rule: &ChangeRule,
-) -> Result<usize, ChangesFault> {
+) -> Result<usize, CopyStop> {
+    let stop = |copied: usize| {
+        move |fault| CopyStop {
+            copied,
+            listed: changes.len(),
+            fault,
+        }
+    };
+    let roots = check_all(raw_lower, home, upper, changes, rule).map_err(stop(0))?;
+    for (copied, change) in changes.iter().enumerate() {
+        apply_one(&roots, upper, change).map_err(stop(copied))?;
+    }
+    Ok(changes.len())
+}
+
+/// All are checked before the first is applied: a folder that is half changed is worse than a
+/// refusal.
+fn check_all(
+    raw_lower: &str,
+    home: Option<&ProtectedHome>,
+    upper: &Path,
+    changes: &[FileChange],
+    rule: &ChangeRule,
+) -> Result<Roots, ChangesFault> {
     let opened = Roots::base(raw_lower, home);
     let roots = opened.map_err(|error| ChangesFault::Refused {
         path: raw_lower.to_owned(),
@@ -518,8 +618,6 @@ pub fn apply(
     })?;
     let lower = PathBuf::from(roots.workspace_path());
     let mut protection = Protection::new(&lower, rule);
-    // All are checked before the first is applied: a folder that is half changed is worse
-    // than a refusal.
     for change in changes {
         let path = Path::new(&change.path);
         // Attack: two lists, each of which lacks what the other adds.
@@ -533,10 +631,7 @@ pub fn apply(
         }
         check(&lower, upper, change)?;
     }
-    for change in changes {
-        apply_one(&roots, upper, change)?;
-    }
-    Ok(changes.len())
+    Ok(roots)
 }
 
 /// Whether both sides are what they were.
@@ -675,55 +770,6 @@ fn is_opaque(folder: &Path) -> bool {
         let read = rustix::fs::lgetxattr(folder, name, &mut value);
         read.is_ok_and(|count| count == 1) && value == *b"y"
     })
-}
-
-/// The digest of a regular file's content, through no link.
-fn digest_of(path: &Path) -> io::Result<String> {
-    let mut file = open_plain(path)?;
-    let mut hasher = Sha256::new();
-    let mut chunk = vec![0; 64 << 10];
-    loop {
-        let count = file.read(&mut chunk)?;
-        match chunk.get(..count).filter(|read| !read.is_empty()) {
-            Some(read) => hasher.update(read),
-            None => return Ok(hex(&hasher.finalize())),
-        }
-    }
-}
-
-fn open_plain(path: &Path) -> io::Result<fs::File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    // Attack: a pipe in the layer would hold the reader, a link would lead it elsewhere.
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is not a regular file")),
-    }
-}
-
-/// The content of one side as text, for people; nothing if it is not text or overlong.
-#[must_use]
-pub fn read_text(folder: &Path, path: &str, bytes_max: u64) -> Option<String> {
-    let file = open_plain(&folder.join(path)).ok()?;
-    let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes).ok()?;
-    let fits = u64::try_from(bytes.len()).is_ok_and(|count| count <= bytes_max);
-    let is_text = !bytes.contains(&0);
-    String::from_utf8(bytes).ok().filter(|_| fits && is_text)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 fn fault(path: &Path) -> impl FnOnce(io::Error) -> ChangesFault + '_ {

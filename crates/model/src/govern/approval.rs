@@ -22,7 +22,7 @@ mod question;
 
 pub use authority::{AnswerRefusal, ApprovalSubject, Channel};
 pub use config::ApprovalsConfig;
-pub use question::{arguments, prompt, read_arguments, shown};
+pub use question::{ShownChanges, arguments, prompt, read_arguments, shown, shown_patch_line};
 
 crate::words! {
     /// Which further calls an approval covers. Later is wider.

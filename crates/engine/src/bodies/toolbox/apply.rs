@@ -2,14 +2,15 @@
 //! It is a tool of its own, so that rules, approvals and the audit hold for the copy as for
 //! any call, and the person who is asked sees the changes.
 
-use host::files::changes::{self, ChangeRule, ChangesFault};
+use host::files::changes::{self, ChangeRule, ChangesFault, CopyStop};
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
+use model::text;
 use serde_json::{Map, Value, json};
 
 use crate::bodies::toolbox::ToolboxWork;
-use crate::changes::KeptSet;
+use crate::changes::{KeptSet, TooManyToName, note_copied};
 use crate::refusal::CallRefusal;
 use crate::request::{CallPurpose, CallRequest, CallTarget};
 use crate::run::RunResult;
@@ -18,47 +19,47 @@ use crate::toolbox::ToolboxTool;
 /// `applyChanges`.
 pub(super) async fn apply(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefusal> {
     let id = work.text("changes").unwrap_or_default();
-    let unknown = || {
-        let message = "you have no such changes";
-        let error = CallError::new(Reason::ChangesUnknown, message);
-        CallRefusal::with_status(Status::Failed, error)
-    };
-    let kept = work.engine.changes().get(id, &work.request.caller.name);
-    let kept = kept.ok_or_else(unknown)?;
+    // Looked for before a person was asked as well; it may be gone since.
     let folder = work.policy.fs_base_path.clone();
-    // The settings name another folder since.
-    let folder = folder.filter(|folder| *folder == kept.record.folder);
-    let folder = folder.ok_or_else(unknown)?;
+    let caller = &work.request.caller.name;
+    let kept = work.engine.changes().find(id, caller, folder.as_deref())?;
+    let folder = kept.record.folder.clone();
     let home = work.settings.home.clone();
-    let (tree, listed) = (kept.tree(), kept.record.collected.changes.clone());
-    let copying =
-        move || changes::apply(&folder, home.as_ref(), &tree, &listed, &ChangeRule::Program);
-    let applied = tokio::task::spawn_blocking(copying).await;
-    let applied = match applied {
-        Ok(Ok(applied)) => applied,
-        Ok(Err(fault)) => return Err(refuse(&fault)),
+    let listed = kept.record.collected.changes.clone();
+    let (tree, changes) = (kept.tree(), listed.clone());
+    let copying = move || {
+        changes::apply(
+            &folder,
+            home.as_ref(),
+            &tree,
+            &changes,
+            &ChangeRule::Program,
+        )
+    };
+    let copied = tokio::task::spawn_blocking(copying).await;
+    let copied = match copied {
+        Ok(Ok(copied)) => copied,
+        Ok(Err(stop)) => {
+            let copied = listed.get(..stop.copied).unwrap_or_default();
+            note_copied(&work.powers, ToolboxTool::ApplyChanges.name(), copied);
+            return Err(refuse(&stop));
+        }
         Err(_) => return Err(failed("the changes could not be copied")),
     };
-    for change in &kept.record.collected.changes {
-        work.powers.note(json!({
-            "kind": "file", "function": "applyChanges", "path": change.path,
-            "change": change.kind.word(), "bytes": change.bytes, "refusal": null,
-        }));
-    }
+    note_copied(&work.powers, ToolboxTool::ApplyChanges.name(), &listed);
     let files = kept.files();
     kept.remove();
-    Ok(RunResult::done(json!({"applied": applied, "files": files})))
+    Ok(RunResult::done(json!({"applied": copied, "files": files})))
 }
 
-fn refuse(fault: &ChangesFault) -> CallRefusal {
-    let reason = match fault {
+fn refuse(stop: &CopyStop) -> CallRefusal {
+    let reason = match &stop.fault {
         ChangesFault::Stale { .. } | ChangesFault::Altered { .. } => Reason::ChangesStale,
         ChangesFault::TooMany(_) | ChangesFault::Io { .. } | ChangesFault::Refused { .. } => {
             Reason::PowerUnavailable
         }
     };
-    let message = format!("nothing more was copied: {fault}");
-    CallRefusal::with_status(Status::Failed, CallError::new(reason, message))
+    CallRefusal::with_status(Status::Failed, CallError::new(reason, stop.to_string()))
 }
 
 pub(super) fn failed(message: &str) -> CallRefusal {
@@ -73,8 +74,14 @@ pub(super) async fn offer(work: &ToolboxWork<'_>, kept: KeptSet) -> Value {
     let mut shown = Map::new();
     shown.insert("id".to_owned(), kept.id.clone().into());
     shown.insert("files".to_owned(), kept.files().into());
-    let patch = kept.patch(&lower).join("\n");
-    shown.insert("diff".to_owned(), patch.into());
+    let described = kept.describe(&lower);
+    let diff = match described {
+        Ok(text) => text.patch.join("\n"),
+        Err(TooManyToName { count }) => {
+            format!("[… {} not shown …]", text::count(count, "change"))
+        }
+    };
+    shown.insert("diff".to_owned(), diff.into());
     let left_out = serde_json::to_value(&kept.record.collected.left_out);
     shown.insert("leftOut".to_owned(), left_out.unwrap_or_default());
     if kept.record.collected.changes.is_empty() {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use host::egress::git::{GIT_ROUTE, GitRoute};
-use host::files::changes::{self, ChangeLayer, ChangeRule, ChangesFault};
+use host::files::changes::{self, ChangeLayer, ChangeRule, FileChange};
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::bodies::toolbox::command::{environment, run_jailed};
 use crate::bodies::toolbox::{StagedFolder, ToolboxWork, folder_of};
-use crate::changes::Staging;
+use crate::changes::{Staging, note_copied};
 use crate::jailed::{Captured, JailedCommand, JailedNetwork, ProcessEnd, WorkFolder};
 use crate::limit;
 use crate::refusal::CallRefusal;
@@ -95,6 +95,15 @@ pub(super) struct Repository<'a, 'w> {
     invocations: AtomicUsize,
     /// Bytes received and sent.
     network: Mutex<(u64, u64)>,
+}
+
+/// What a clone brought into the operator's folder that its caller should know.
+#[derive(Debug, Default)]
+pub(super) struct ClonedFiles {
+    /// What other programs run or obey without being asked.
+    pub(super) protected: Vec<String>,
+    /// What was not copied.
+    pub(super) left_out: Vec<String>,
 }
 
 /// What one git does.
@@ -195,23 +204,36 @@ impl<'a, 'w> Repository<'a, 'w> {
 
     /// Copies what git changed into the operator's folder: of `.git` only what git keeps
     /// there while it works.
-    pub(super) async fn finish(mut self) -> Result<(), CallRefusal> {
+    pub(super) async fn finish(self) -> Result<(), CallRefusal> {
+        self.finish_switch(&[]).await
+    }
+
+    /// The same after git wrote files of the working tree, which are named from the root of
+    /// the repository. All of them are copied, or nothing is.
+    // Without that the index would have a file that the folder lacks, and the next commit of
+    // all changes would delete it.
+    pub(super) async fn finish_switch(mut self, written: &[String]) -> Result<(), CallRefusal> {
         let Some(staging) = self.staging.take() else {
             return Ok(());
         };
         let repository = self.start.strip_prefix(self.folder.path());
         let repository = repository.map(Path::to_owned).unwrap_or_default();
-        copy_back(self.work, staging, ChangeRule::Git { repository }).await
+        let needed: Vec<_> = written.iter().map(|path| repository.join(path)).collect();
+        let rule = ChangeRule::Git { repository };
+        copy_back(self.work, staging, rule, needed)
+            .await
+            .map(|_| ())
     }
 
-    /// Copies a clone into the operator's folder, with settings of our own.
+    /// Copies a clone into the operator's folder, with settings of our own. What it brought
+    /// that other programs run or obey without being asked.
     pub(super) async fn finish_clone(
         mut self,
         directory: &str,
         settings: &str,
-    ) -> Result<(), CallRefusal> {
+    ) -> Result<ClonedFiles, CallRefusal> {
         let Some(staging) = self.staging.take() else {
-            return Ok(());
+            return Ok(ClonedFiles::default());
         };
         let folder = PathBuf::from(directory);
         let config = staging.tree().join(&folder).join(".git").join("config");
@@ -221,7 +243,36 @@ impl<'a, 'w> Repository<'a, 'w> {
         if !matches!(written, Some(Ok(()))) {
             return Err(failed("the clone has no settings"));
         }
-        copy_back(self.work, staging, ChangeRule::Clone { folder }).await
+        let rule = ChangeRule::Clone {
+            folder: folder.clone(),
+        };
+        let (copied, left_out) = copy_back(self.work, staging, rule, Vec::new()).await?;
+        let is_protected = |path: &&String| {
+            let inside = Path::new(path.as_str()).strip_prefix(&folder);
+            inside.is_ok_and(|inside| {
+                !inside.starts_with(".git") && host::files::untouchable(inside).is_some()
+            })
+        };
+        let paths = copied.iter().map(|change| &change.path);
+        let protected: Vec<_> = paths.filter(is_protected).cloned().collect();
+        let is_file = |path: &&String| !Path::new(path.as_str()).starts_with(folder.join(".git"));
+        let left_out = left_out.keys().filter(is_file).cloned().collect();
+        if !protected.is_empty() {
+            let shown = protected.iter().take(limit::CHANGES_EVENTS_MAX);
+            self.work.powers.note(json!({
+                "kind": "file", "function": self.work.request.target.name(),
+                "protected": shown.collect::<Vec<_>>(), "changes": protected.len(),
+            }));
+        }
+        Ok(ClonedFiles {
+            protected,
+            left_out,
+        })
+    }
+
+    /// Whether what git changes is copied into the operator's folder at the end.
+    pub(super) fn is_staged(&self) -> bool {
+        self.staging.is_some()
     }
 
     /// Overrides each filter by its name: there is no other way to switch them off.
@@ -371,36 +422,69 @@ impl<'a, 'w> Repository<'a, 'w> {
     }
 }
 
-/// Copies what git changed into the operator's folder.
+/// Copies what git changed into the operator's folder, and notes each file. Nothing is copied
+/// if something that is needed would be left out.
 async fn copy_back(
     work: &ToolboxWork<'_>,
     staging: Staging,
     rule: ChangeRule,
-) -> Result<(), CallRefusal> {
+    needed: Vec<PathBuf>,
+) -> Result<(Vec<FileChange>, BTreeMap<String, String>), CallRefusal> {
     let folder = work.policy.fs_base_path.clone().unwrap_or_default();
     let home = work.settings.home.clone();
     let copying = move || {
-        let collected = staging.collect(&rule)?;
-        changes::apply(
-            &folder,
-            home.as_ref(),
-            &staging.tree(),
-            &collected.changes,
-            &rule,
-        )?;
-        Ok::<_, ChangesFault>(collected)
+        let collected = staging.collect(&rule);
+        let collected =
+            collected.map_err(|fault| failed(&format!("nothing was copied: {fault}")))?;
+        if let Some(refusal) = incomplete(&collected.left_out, &needed) {
+            return Err(refusal);
+        }
+        let (tree, mut changes) = (staging.tree(), collected.changes);
+        let applied = changes::apply(&folder, home.as_ref(), &tree, &changes, &rule);
+        let ended = applied.map(|_| ()).map_err(|stop| {
+            changes.truncate(stop.copied);
+            failed(&stop.to_string())
+        });
+        Ok((changes, collected.left_out, ended))
     };
     let copied = tokio::task::spawn_blocking(copying).await;
-    let copied = match copied {
-        Ok(Ok(copied)) => copied,
-        Ok(Err(fault)) => return Err(failed(&format!("the folder was not changed: {fault}"))),
-        Err(_) => return Err(failed("the folder could not be changed")),
+    let copied = copied.map_err(|_| failed("the folder could not be changed"))?;
+    let (mut copied, left_out, ended) = copied?;
+    // Files that people see before the data of the repository: of those the record names as
+    // many as it has room for.
+    copied.sort_by_key(|change| Path::new(&change.path).iter().any(|name| name == ".git"));
+    note_copied(&work.powers, work.request.target.name(), &copied);
+    ended.map(|()| (copied, left_out))
+}
+
+/// The refusal if something that is needed is left out.
+fn incomplete(left_out: &BTreeMap<String, String>, needed: &[PathBuf]) -> Option<CallRefusal> {
+    let is_missing = |path: &&PathBuf| left_out.keys().any(|left| path.starts_with(left));
+    let missing: Vec<_> = needed.iter().filter(is_missing).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let shown = missing.iter().take(limit::CHANGES_SUMMARY_FILES_MAX);
+    let names: Vec<_> = shown
+        .map(|path| {
+            let name = path.to_string_lossy();
+            format!(
+                "`{}`",
+                text::elided(&name, limit::CHANGES_SUMMARY_NAME_CHARS_MAX)
+            )
+        })
+        .collect();
+    let more = match missing.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
-    work.powers.note(json!({
-        "kind": "file", "function": "git", "changes": copied.changes.len(),
-        "leftOut": copied.left_out.len(),
-    }));
-    Ok(())
+    let message = format!(
+        "the branches differ in what no tool changes in this folder: {}{more}; nothing was \
+         copied, switch by hand",
+        names.join(", ")
+    );
+    let error = CallError::new(Reason::ChangesProtected, message);
+    Some(CallRefusal::with_status(Status::Failed, error))
 }
 
 /// The variables of git: nothing of the machine's or a person's settings, no prompt, no

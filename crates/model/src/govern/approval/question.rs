@@ -131,6 +131,125 @@ pub fn read_arguments(line: &str) -> Option<Value> {
     serde_json::from_str(&json).ok()
 }
 
+/// The changes of files that a question is about: what it names beside its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownChanges {
+    /// The other arguments, as one line of JSON.
+    pub arguments: String,
+    /// Every file on a line of its own.
+    pub files: Vec<String>,
+    /// What is left out, and why.
+    pub left_out: Vec<String>,
+    /// The patch, line by line, with its indentation.
+    pub diff: Vec<String>,
+}
+
+/// The members of the arguments of a question about changes, in this order.
+const FILES: &str = "files";
+const LEFT_OUT: &str = "leftOut";
+const DIFF: &str = "diff";
+
+impl ShownChanges {
+    /// What a line of [`arguments`] shows of changes; `None` if it is about none. Every line
+    /// is safe to show, and nothing of the arguments is lost.
+    #[must_use]
+    pub fn read(line: &str) -> Option<ShownChanges> {
+        let Some(Value::Object(mut members)) = read_arguments(line) else {
+            return None;
+        };
+        let mut take = |name: &str| {
+            let Some(Value::Array(items)) = members.shift_remove(name) else {
+                return None;
+            };
+            let lines = items.iter().map(|item| item.as_str().map(shown_patch_line));
+            lines.collect::<Option<Vec<_>>>()
+        };
+        let (files, left_out, diff) = (take(FILES)?, take(LEFT_OUT)?, take(DIFF)?);
+        Some(ShownChanges {
+            arguments: shown(&Value::Object(members).to_string()),
+            files,
+            left_out,
+            diff,
+        })
+    }
+
+    /// Adds changes to the arguments that a person sees, so that [`ShownChanges::read`] finds
+    /// them again.
+    pub fn add(
+        arguments: &mut Map<String, Value>,
+        files: Vec<String>,
+        left_out: Vec<String>,
+        diff: Vec<String>,
+    ) {
+        for (name, lines) in [(FILES, files), (LEFT_OUT, left_out), (DIFF, diff)] {
+            arguments.insert(name.to_owned(), lines.into());
+        }
+    }
+
+    /// Its parts in the order in which they are read, each with its name; those that are
+    /// empty are left out.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(&'static str, &[String])> {
+        let parts = [
+            ("files", self.files.as_slice()),
+            ("left out", self.left_out.as_slice()),
+            ("diff", self.diff.as_slice()),
+        ];
+        let parts = parts.into_iter();
+        parts.filter(|(_, lines)| !lines.is_empty()).collect()
+    }
+}
+
+/// Before which a tab counts as indentation of four columns.
+const TAB_COLUMNS: usize = 4;
+/// Columns of indentation that are shown as they are.
+const INDENT_COLUMNS_MAX: usize = 60;
+
+/// A line of a patch as [`shown`] shows it, but with its indentation: spaces stay, a tab is an
+/// arrow that ends at the next stop.
+#[must_use]
+pub fn shown_patch_line(line: &str) -> String {
+    let mark = line.chars().next().filter(|mark| "+- ".contains(*mark));
+    let rest = mark
+        .and_then(|mark| line.strip_prefix(mark))
+        .unwrap_or(line);
+    let plain = rest.trim_start_matches([' ', '\t']);
+    let indent = rest.strip_suffix(plain).unwrap_or_default();
+    let mut text = String::from_iter(mark);
+    let mut column = 0;
+    for character in indent.chars() {
+        let width = match character {
+            '\t' => TAB_COLUMNS - column % TAB_COLUMNS,
+            _ => 1,
+        };
+        column += width;
+        // Attack: indentation that pushes the rest of the line out of sight.
+        if column > INDENT_COLUMNS_MAX {
+            push_number(&mut text, character);
+            continue;
+        }
+        text.extend((character == '\t').then_some(TAB));
+        let spaces = width - usize::from(character == '\t');
+        text.extend(std::iter::repeat_n(' ', spaces));
+    }
+    // A tab is not a space: a change of one into the other is a change.
+    let mut parts = plain.split('\t');
+    text.extend(parts.next().map(shown_part));
+    for part in parts {
+        text.push(TAB);
+        text.push_str(&shown_part(part));
+    }
+    text
+}
+
+/// A tab in a line of a patch.
+const TAB: char = '⇥';
+
+fn shown_part(text: &str) -> String {
+    // The arrow itself, so that it is not taken for a tab.
+    shown(text).replace(TAB, "\\u{21e5}")
+}
+
 /// Masked first, value by value: a cut or an escape in the middle of a secret
 /// would hide it from the masker and leave its halves.
 fn masked(arguments: &Map<String, Value>, masker: &Masker) -> Value {

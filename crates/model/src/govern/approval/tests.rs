@@ -399,3 +399,55 @@ fn shown_arguments_are_read_back() {
         assert_eq!(read_arguments(odd), None, "{odd}");
     }
 }
+
+/// Indentation is read, everything that deceives is not.
+#[test]
+fn a_line_of_a_patch_keeps_its_indentation_only() {
+    for (line, wanted) in [
+        ("+        return x", "+        return x"),
+        (" plain", " plain"),
+        ("+\tmake", "+⇥   make"),
+        ("-  \tmake", "-  ⇥ make"),
+        ("+a\tb", "+a⇥b"),
+        ("+a⇥b", "+a\\u{21e5}b"),
+        ("+a    b", "+a\\u{20 ×4}b"),
+        ("+    p\u{430}y\u{202e}", "+    p\\u{430}y\\u{202e}"),
+        ("+a\r", "+a\\r"),
+        ("+    \u{a0}x", "+    \\u{a0}x"),
+        ("@@ -1,1 +1,1 @@", "@@ -1,1 +1,1 @@"),
+        ("", ""),
+    ] {
+        assert_eq!(shown_patch_line(line), wanted, "{line:?}");
+    }
+    let far = format!("+{}evil", " ".repeat(9_000));
+    assert!(!shown_patch_line(&far).contains(&" ".repeat(61)));
+}
+
+/// What a question about changes names is found again in its one line, whatever it holds.
+#[test]
+fn changes_are_read_from_the_line_of_arguments() {
+    let mut given = Map::new();
+    given.insert("changes".to_owned(), json!("0f"));
+    given.insert("folder".to_owned(), json!("/srv"));
+    let diff = vec!["+    deep\t\u{202e}".to_owned(), "-\"x\"".to_owned()];
+    ShownChanges::add(&mut given, vec!["created: a".to_owned()], vec![], diff);
+    let line = arguments(&given, &Masker::none(), usize::MAX).into_inner();
+    let changes = ShownChanges::read(&line).unwrap();
+    assert_eq!(changes.arguments, r#"{"changes":"0f","folder":"/srv"}"#);
+    assert_eq!(changes.files, ["created: a"]);
+    assert_eq!(changes.diff, ["+    deep⇥\\u{202e}", "-\"x\""]);
+    let parts = changes.parts();
+    assert_eq!(
+        parts.iter().map(|part| part.0).collect::<Vec<_>>(),
+        ["files", "diff"]
+    );
+    // Of other arguments nothing is taken.
+    for line in [
+        "{}",
+        "no json",
+        r#"{"files":[],"diff":[]}"#,
+        r#"{"files":[1],"leftOut":[],"diff":[]}"#,
+    ] {
+        assert_eq!(ShownChanges::read(line), None, "{line}");
+    }
+}

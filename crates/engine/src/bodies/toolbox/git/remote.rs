@@ -13,9 +13,10 @@ use model::text;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{GitCall, GitOutput, Repository, failed, refuse};
+use super::{ClonedFiles, GitCall, GitOutput, Repository, failed, refuse};
 use crate::bodies::toolbox::ToolboxWork;
 use crate::connections;
+use crate::limit;
 use crate::refusal::CallRefusal;
 use crate::run::RunResult;
 
@@ -88,11 +89,28 @@ pub(in crate::bodies::toolbox) async fn clone(
     let branch = repository.run(GitCall::reading(&arguments)).await?;
     let branch = (branch.code == 0).then(|| branch.stdout.text.trim_end().to_owned());
     let settings = settings(&url, branch.as_deref());
-    repository.finish_clone(&directory, &settings).await?;
-    Ok(RunResult::done(json!({
+    let cloned = repository.finish_clone(&directory, &settings).await?;
+    let result = json!({
         "directory": directory, "commit": commit, "branch": branch,
         "bytesReceived": bytes_received,
-    })))
+    });
+    Ok(RunResult::done(with_files(result, &cloned)))
+}
+
+/// A result with the files that its caller should know of.
+fn with_files(mut result: Value, cloned: &ClonedFiles) -> Value {
+    for (name, paths) in [
+        ("protected", &cloned.protected),
+        ("leftOut", &cloned.left_out),
+    ] {
+        if !paths.is_empty() {
+            let shown = paths.iter().take(limit::CHANGES_SHOWN_MAX);
+            if let Some(members) = result.as_object_mut() {
+                members.insert(name.to_owned(), shown.cloned().collect());
+            }
+        }
+    }
+    result
 }
 
 /// The settings of a clone, in our own words: what git wrote while it read a stranger's bytes

@@ -1,9 +1,16 @@
 //! What changes a repository here: branches, the index, commits.
 
+use std::path::Path;
+
+use model::reason::Reason;
+use model::record::audit::Status;
+use model::record::outcome::CallError;
+use model::text;
 use serde_json::{Value, json};
 
 use super::{GitCall, GitOutput, Repository, failed, refuse};
 use crate::bodies::toolbox::ToolboxWork;
+use crate::limit;
 use crate::refusal::CallRefusal;
 use crate::run::RunResult;
 
@@ -18,6 +25,7 @@ pub(in crate::bodies::toolbox) async fn branch(
         "list" => Repository::open(work).await?,
         _ => Repository::open_for_writing(work).await?,
     };
+    let mut written = Vec::new();
     if action != "list" {
         let Some(name) = name else {
             return Err(refuse("`name` is needed to change a branch"));
@@ -36,6 +44,9 @@ pub(in crate::bodies::toolbox) async fn branch(
             (_, true) => vec!["switch", "--no-guess", "--discard-changes", name],
         };
         arguments.extend(start);
+        if action == "switch" && repository.is_staged() {
+            written = differing(&repository, name).await?;
+        }
         repository.succeed(GitCall::writing(&arguments, "")).await?;
     }
     let format = "--format=%(refname:short)%1f%(objectname)%1f%(upstream:short)%1f%(HEAD)";
@@ -44,10 +55,49 @@ pub(in crate::bodies::toolbox) async fn branch(
     let branches: Vec<Value> = output.stdout.text.lines().filter_map(read_branch).collect();
     let current = branches.iter().find(|branch| branch["current"] == true);
     let current = current.map(|branch| branch["name"].clone());
-    repository.finish().await?;
+    repository.finish_switch(&written).await?;
     Ok(RunResult::done(json!({
         "branches": branches, "current": current,
     })))
+}
+
+/// The files that a switch from the current branch to another would write or remove.
+async fn differing(
+    repository: &Repository<'_, '_>,
+    name: &str,
+) -> Result<Vec<String>, CallRefusal> {
+    let target = format!("refs/heads/{name}^{{commit}}");
+    let arguments = [
+        "diff-tree",
+        "-r",
+        "-z",
+        "--no-renames",
+        "--name-only",
+        "HEAD",
+        &target,
+        "--",
+    ];
+    let output = repository.run(GitCall::reading(&arguments)).await?;
+    // A branch that is not there: the switch itself says so. Without a commit here, all of
+    // the other is new.
+    if output.code != 0 {
+        let arguments = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", &target];
+        let listed = repository.run(GitCall::reading(&arguments)).await?;
+        return names(&listed);
+    }
+    names(&output)
+}
+
+fn names(output: &GitOutput) -> Result<Vec<String>, CallRefusal> {
+    // A name beyond the cut would not be looked at.
+    if output.stdout.is_cut {
+        return Err(failed("git names too many files"));
+    }
+    let names = output.stdout.text.split('\0');
+    Ok(names
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect())
 }
 
 /// Whether git takes a name for a branch: what is no name could be an option or a place.
@@ -103,6 +153,9 @@ pub(in crate::bodies::toolbox) async fn commit(
         return Err(refuse("`all` and `paths` exclude each other"));
     }
     let repository = Repository::open_for_writing(work).await?;
+    if all && repository.is_staged() {
+        check_deletions(&repository).await?;
+    }
     let (name, address) = identity(work);
     let user = format!("user.name={name}");
     let email = format!("user.email={address}");
@@ -155,6 +208,35 @@ pub(in crate::bodies::toolbox) async fn commit(
     });
     repository.finish().await?;
     Ok(RunResult::done(value))
+}
+
+/// Refuses to commit that files are gone which no tool removes: they are missing because they
+/// were never copied, and the commit would delete them for everyone.
+async fn check_deletions(repository: &Repository<'_, '_>) -> Result<(), CallRefusal> {
+    let arguments = ["ls-files", "--deleted", "-z", "--full-name", ":/"];
+    let output = repository.succeed(GitCall::reading(&arguments)).await?;
+    let deleted = names(&output)?;
+    let is_ours = |path: &&String| {
+        let is_plain = !path
+            .chars()
+            .any(|one| one.is_control() || one == char::REPLACEMENT_CHARACTER);
+        is_plain && host::files::untouchable(Path::new(path.as_str())).is_none()
+    };
+    let missing: Vec<_> = deleted.iter().filter(|path| !is_ours(path)).collect();
+    let Some(first) = missing.first() else {
+        return Ok(());
+    };
+    let shown = text::elided(first, limit::CHANGES_SUMMARY_NAME_CHARS_MAX);
+    let more = match missing.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "`{shown}`{more} is missing in the folder, and no tool removes it; nothing was \
+         committed, restore it or name `paths`"
+    );
+    let error = CallError::new(Reason::ChangesProtected, message);
+    Err(CallRefusal::with_status(Status::Failed, error))
 }
 
 fn nothing_to_commit(output: GitOutput) -> CallRefusal {
