@@ -44,6 +44,7 @@ export function question(id, more = {}) {
     argumentsText: JSON.stringify(args),
     arguments: args,
     argumentsTree: tree(null, args),
+    patch: [],
     masked: false,
     touches: [{ kind: 'file-write', words: 'writes files in the workspace' }],
     lastApproved: null,

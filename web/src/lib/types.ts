@@ -85,6 +85,7 @@ export interface Question extends QuestionRow {
   argumentsText: string;
   arguments: Record<string, unknown> | null;
   argumentsTree: TreeNode | null;
+  patch: { name: string; text: string }[];
   masked: boolean;
   touches: { kind: string; words: string }[];
   lastApproved: { id: string; atMs: number | null; by: string | null; argumentsText: string; diff: Change[] } | null;

@@ -229,6 +229,11 @@ function QuestionView({ question, set, reload }: { question: Question; set: (que
         {question.argumentsTree ? <Tree node={question.argumentsTree} /> : <Pre text={question.argumentsText} label="arguments" isTall />}
         {question.masked && <p class="dim">Secrets are masked.</p>}
       </Section>
+      {question.patch.map((part) => (
+        <Section title={PATCH[part.name] ?? part.name} test={`patch-${part.name}`}>
+          <Pre text={part.text} label={part.name} isTall />
+        </Section>
+      ))}
       <Section title="Compared with the last approved call">
         {question.lastApproved ? (
           <>
@@ -264,6 +269,8 @@ function QuestionView({ question, set, reload }: { question: Question; set: (que
     </article>
   );
 }
+
+const PATCH: Record<string, string> = { files: 'Every file that would change', 'left out': 'What is not copied', diff: 'The changes' };
 
 /** A script whole, scrolled to the line that waits. */
 function ScriptLines({ script }: { script: NonNullable<Question['from']['script']> }) {

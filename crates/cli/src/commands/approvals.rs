@@ -7,7 +7,7 @@ use engine::Engine;
 use engine::approve::{AnswerFault, ApprovalScope, Channel, Inbox, Listed, Listing};
 use engine::waiting_script::AskingScript;
 use model::caller::Caller;
-use model::govern::approval::ApprovalState;
+use model::govern::approval::{ApprovalState, ShownChanges};
 use model::text::{count, elided, one_line};
 use model::word::Word as _;
 
@@ -234,10 +234,12 @@ fn show_whole(row: &Listed, printer: &mut Printer) {
     show_line(row, printer);
     let level = row.risk.level;
     let scopes: Vec<_> = row.scopes.iter().map(|scope| scope.word()).collect();
+    let changes = ShownChanges::read(&row.arguments);
+    let arguments = changes.as_ref().map(|changes| &changes.arguments);
     let mut lines = vec![
         ("id", row.id.clone()),
         ("question", row.prompt.clone()),
-        ("arguments", row.arguments.clone()),
+        ("arguments", arguments.unwrap_or(&row.arguments).clone()),
         ("risk", format!("{} {}", level.badge(), level.label())),
     ];
     lines.extend(row.risk.reasons.iter().map(|words| ("", words.clone())));
@@ -264,6 +266,12 @@ fn show_whole(row: &Listed, printer: &mut Printer) {
     for (name, words) in lines {
         let name = printer.styled(Style::Dim, &format!("  {name:<14}"));
         printer.line(&format!("{name}{}", one_line(&words)));
+    }
+    for (name, lines) in changes.iter().flat_map(ShownChanges::parts) {
+        printer.line(&printer.styled(Style::Dim, &format!("  {name}")));
+        for line in lines {
+            printer.line(&format!("  | {}", one_line(line)));
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::termios::{QueueSelector, tcflush, tcgetwinsize, ttyname};
 
 use crate::output::printer::Quiet;
-use crate::output::sheet::{Sheet, Size};
+use crate::output::sheet::{Sheet, SheetPart, Size};
 
 /// A faster answer was meant for something else.
 const READING_MIN: Duration = Duration::from_millis(150);
@@ -112,7 +112,7 @@ pub(crate) fn ask(sheet: &Sheet, wanted: &Wanted) -> Typed {
 /// `head` and `about` are our words, with names made by [`crate::output::sheet::name`]; the
 /// text of each part may come from anywhere. Nothing if there is no terminal.
 pub(crate) fn agreed(head: &str, parts: &[(&str, &str)], about: &str) -> Option<bool> {
-    let owned = |(word, text): &(&str, &str)| ((*word).to_owned(), (*text).to_owned());
+    let owned = |(word, text): &(&str, &str)| SheetPart::line(word, text);
     let sheet = Sheet {
         head: head.to_owned(),
         parts: parts.iter().map(owned).collect(),

@@ -56,8 +56,8 @@ impl Size {
 pub(crate) struct Sheet {
     /// Our words: what would happen. Names in it went through [`name`].
     pub(crate) head: String,
-    /// What others say: a word of ours for each, and their text.
-    pub(crate) parts: Vec<(String, String)>,
+    /// What others say.
+    pub(crate) parts: Vec<SheetPart>,
     /// The subject of the answer, in a few words of ours. It is repeated beside the
     /// choice and after the answer.
     pub(crate) about: String,
@@ -65,6 +65,53 @@ pub(crate) struct Sheet {
     pub(crate) choices: Vec<(String, String)>,
     /// The meaning of any other key.
     pub(crate) otherwise: String,
+}
+
+/// A text of others, under a word of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SheetPart {
+    word: String,
+    text: PartText,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum PartText {
+    /// Wrapped as one line, however long.
+    Line(String),
+    /// Lines that stay what they are; their indentation is read.
+    Lines(Vec<String>),
+}
+
+impl SheetPart {
+    /// A text that is shown as one line.
+    pub(crate) fn line(word: &str, text: &str) -> SheetPart {
+        SheetPart {
+            word: word.to_owned(),
+            text: PartText::Line(text.to_owned()),
+        }
+    }
+
+    /// Lines of a patch, as [`model::govern::approval::shown_patch_line`] made them: long runs
+    /// of spaces are folded there.
+    pub(crate) fn lines(word: &str, lines: &[String]) -> SheetPart {
+        SheetPart {
+            word: word.to_owned(),
+            text: PartText::Lines(lines.to_vec()),
+        }
+    }
+
+    /// Every line of it behind a bar.
+    fn rows(&self, size: Size) -> Vec<String> {
+        match &self.text {
+            PartText::Line(text) => theirs(&folded(&one_line(text)), size),
+            PartText::Lines(lines) => {
+                let lines = lines.iter();
+                lines
+                    .flat_map(|line| theirs(&one_line(line), size))
+                    .collect()
+            }
+        }
+    }
 }
 
 /// A name in our words: short, quoted, nothing hidden, and no end of the quote in it.
@@ -94,9 +141,9 @@ impl Sheet {
 
     fn lines_with(&self, rows_max: usize, size: Size) -> Vec<String> {
         let mut lines = ours(&self.head, BAR, size);
-        for (word, text) in &self.parts {
-            lines.extend(ours(&format!("{word}:"), BAR, size));
-            let whole = theirs(text, size);
+        for part in &self.parts {
+            lines.extend(ours(&format!("{}:", part.word), BAR, size));
+            let whole = part.rows(size);
             if whole.len() <= rows_max {
                 lines.extend(whole);
                 continue;
@@ -118,16 +165,16 @@ impl Sheet {
     /// Whether something of it is not shown by [`Sheet::lines`].
     pub(crate) fn is_cut(&self, size: Size) -> bool {
         let rows_max = self.part_rows(size);
-        let is_long = |(_, text): &(String, String)| theirs(text, size).len() > rows_max;
+        let is_long = |part: &SheetPart| part.rows(size).len() > rows_max;
         self.parts.iter().any(is_long)
     }
 
     /// All of it, in pages.
     pub(crate) fn pages(&self, size: Size) -> Vec<Vec<String>> {
         let mut lines = ours(&self.head, BAR, size);
-        for (word, text) in &self.parts {
-            lines.extend(ours(&format!("{word}:"), BAR, size));
-            lines.extend(theirs(text, size));
+        for part in &self.parts {
+            lines.extend(ours(&format!("{}:", part.word), BAR, size));
+            lines.extend(part.rows(size));
         }
         let pages = lines.chunks(size.page_rows());
         pages.map(<[String]>::to_vec).collect()
@@ -174,11 +221,10 @@ fn aside(words: &str, size: Size) -> Vec<String> {
     lines.map(|line| format!("{ASIDE}{line}")).collect()
 }
 
-/// The text of others: every line of it behind a bar.
+/// A line of others, on as many rows as it takes: each behind a bar.
 fn theirs(text: &str, size: Size) -> Vec<String> {
     let room = size.columns() - BAR.len();
-    let text = folded(&one_line(text));
-    let lines = broken(&text, room, room, Break::Anywhere).into_iter();
+    let lines = broken(text, room, room, Break::Anywhere).into_iter();
     lines.map(|line| format!("{BAR}{line}")).collect()
 }
 

@@ -5,10 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use engine::approve::{ApprovalAnswer, ApprovalScope, Approver, Question};
+use model::govern::approval::ShownChanges;
 use model::policy::risk::Level;
 
 use crate::output::console::{self, Typed, Wanted};
-use crate::output::sheet::{self, Sheet};
+use crate::output::sheet::{self, Sheet, SheetPart};
 
 /// Characters of an id that people type.
 const SHORT_ID_CHARS: usize = 8;
@@ -45,15 +46,19 @@ impl QuestionWords<'_> {
         let meaning = |(key, scope): &(&'static str, ApprovalScope)| {
             ((*key).to_owned(), format!("yes, for {}", scope.meaning()))
         };
+        let changes = ShownChanges::read(self.arguments);
+        let arguments = changes.as_ref().map(|changes| changes.arguments.as_str());
         let mut parts = vec![
-            ("question".to_owned(), self.prompt.to_owned()),
-            ("arguments".to_owned(), self.arguments.to_owned()),
+            SheetPart::line("question", self.prompt),
+            SheetPart::line("arguments", arguments.unwrap_or(self.arguments)),
         ];
+        let shown = changes.iter().flat_map(ShownChanges::parts);
+        parts.extend(shown.map(|(name, lines)| SheetPart::lines(name, lines)));
         if !self.reasons.is_empty() {
-            parts.push(("why this risk".to_owned(), self.reasons.clone()));
+            parts.push(SheetPart::line("why this risk", &self.reasons));
         }
         if !self.why.is_empty() {
-            parts.push(("asked because".to_owned(), self.why.to_owned()));
+            parts.push(SheetPart::line("asked because", self.why));
         }
         let sheet = Sheet {
             head: format!(

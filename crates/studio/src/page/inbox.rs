@@ -8,7 +8,7 @@ use engine::inquiry::{Inquiry, Standing};
 use engine::json_change;
 use engine::waiting_script::AskingScript;
 use model::document::digest;
-use model::govern::approval::read_arguments;
+use model::govern::approval::{ShownChanges, read_arguments};
 use model::text;
 use model::word::Word as _;
 use schemars::JsonSchema;
@@ -75,6 +75,7 @@ pub(crate) struct QuestionView {
     arguments_text: String,
     arguments: Option<Value>,
     arguments_tree: Option<NodeView>,
+    patch: Vec<PatchPart>,
     masked: bool,
     touches: Vec<TouchView>,
     last_approved: Option<LastApproved>,
@@ -90,6 +91,13 @@ pub(crate) struct QuestionView {
     inert_ms: u64,
     params: Vec<ParamView>,
     input_schema: Option<Value>,
+}
+
+/// A part of the changes of files that a question is about.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PatchPart {
+    name: &'static str,
+    text: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -236,6 +244,15 @@ pub(crate) fn question(studio: &Studio, id: &str) -> ApiResult<QuestionView> {
     Ok(view(&inquiry))
 }
 
+fn patch(changes: &ShownChanges) -> Vec<PatchPart> {
+    let parts = changes.parts().into_iter();
+    let text = |(name, lines): (&'static str, &[String])| PatchPart {
+        name,
+        text: lines.join("\n"),
+    };
+    parts.map(text).collect()
+}
+
 fn view(inquiry: &Inquiry) -> QuestionView {
     let listed = &inquiry.listed;
     let is_pending = listed.state.word() == "pending";
@@ -253,6 +270,9 @@ fn view(inquiry: &Inquiry) -> QuestionView {
         (Some(why), _, _) => Some(why.clone()),
         (None, true, _) => Some("a secret in the arguments is not shown".to_owned()),
         (None, _, true) => Some("it is about trust".to_owned()),
+        (None, false, false) if inquiry.changes.is_some() => {
+            Some("a yes counts for these changes and no others".to_owned())
+        }
         (None, false, false) if inquiry.arguments.is_none() => {
             Some("the arguments are not kept whole".to_owned())
         }
@@ -272,6 +292,7 @@ fn view(inquiry: &Inquiry) -> QuestionView {
         arguments_text: text::json_line(&listed.arguments),
         arguments: inquiry.arguments.clone(),
         arguments_tree: inquiry.arguments.as_ref().map(NodeView::of),
+        patch: inquiry.changes.as_ref().map(patch).unwrap_or_default(),
         masked: inquiry.is_masked,
         touches: touches(inquiry),
         last_approved: inquiry.last.as_ref().map(|(last, differs)| LastApproved {

@@ -10,7 +10,7 @@ fn sheet(text: &str) -> Sheet {
             name("bob"),
             name("delete")
         ),
-        parts: vec![("arguments".to_owned(), text.to_owned())],
+        parts: vec![SheetPart::line("arguments", text)],
         about: format!("[risk L5 Critical] {} by {}", name("delete"), name("bob")),
         choices: vec![("y".to_owned(), "yes, for this call".to_owned())],
         otherwise: "no".to_owned(),
@@ -116,8 +116,10 @@ fn cut_text_is_counted_and_can_be_shown_in_full() {
 #[test]
 fn a_long_question_does_not_scroll_away() {
     let mut sheet = sheet(&"x".repeat(100_000));
-    sheet.parts.push(("question".to_owned(), "y".repeat(9_000)));
-    sheet.parts.push(("why".to_owned(), "z".repeat(9_000)));
+    sheet
+        .parts
+        .push(SheetPart::line("question", &"y".repeat(9_000)));
+    sheet.parts.push(SheetPart::line("why", &"z".repeat(9_000)));
     for size in [size(80, 24), size(40, 24), size(200, 60)] {
         let lines = sheet.lines(size).len() + sheet.choice(size).len();
         assert!(lines < size.rows, "{lines} rows of {size:?}");
@@ -141,4 +143,21 @@ fn names_are_quoted_safely_and_shortened() {
     let lines = long.lines(size(40, 24));
     let own = lines.iter().filter(|line| !line.starts_with("| ")).count();
     assert_eq!(own, 2, "{lines:#?}");
+}
+
+/// A patch is read by its lines and their indentation; no line of it starts at the left edge.
+#[test]
+fn a_patch_keeps_its_lines_and_indentation() {
+    let diff = ["@@ -1 +1 @@", "-        old", "+        new", "+\nfake:"].map(str::to_owned);
+    let mut sheet = sheet("{}");
+    sheet.parts.push(SheetPart::lines("diff", &diff));
+    let wanted = [
+        "diff:",
+        "| @@ -1 +1 @@",
+        "| -        old",
+        "| +        new",
+        "| +\\nfake:",
+    ];
+    let lines = sheet.lines(Size::USUAL);
+    assert_eq!(lines.get(3..), Some(wanted.map(str::to_owned).as_slice()));
 }
