@@ -65,7 +65,7 @@ async fn a_question_names_every_file_and_shows_each_a_part() {
             "modified, 8 -> 9 bytes, mode 100644: ends.txt",
             "deleted, 4 bytes, mode 100644: gone.txt",
             "modified, 5 bytes, mode 100644 -> 100755: run.sh",
-            "created, 28 bytes, mode 100644: z.py",
+            "created, 27 bytes, mode 100644: z.py",
         ],
         &shown.files,
     );

@@ -213,7 +213,7 @@ pub(in crate::bodies::toolbox) async fn commit(
 /// Refuses to commit that files are gone which no tool removes: they are missing because they
 /// were never copied, and the commit would delete them for everyone.
 async fn check_deletions(repository: &Repository<'_, '_>) -> Result<(), CallRefusal> {
-    let arguments = ["ls-files", "--deleted", "-z", "--full-name", ":/"];
+    let arguments = ["diff-files", "--diff-filter=D", "--name-only", "-z"];
     let output = repository.succeed(GitCall::reading(&arguments)).await?;
     let deleted = names(&output)?;
     let is_ours = |path: &&String| {
