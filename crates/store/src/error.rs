@@ -159,6 +159,12 @@ pub enum StoreError {
         /// Why.
         what: String,
     },
+    /// What was given cannot be verified as it is.
+    #[error("the audit cannot be verified: {what}")]
+    Unchecked {
+        /// Why.
+        what: String,
+    },
     /// A document without a passed test cannot be published.
     #[error("`{name}` has no passed test for this exact document")]
     NoPass {

@@ -162,10 +162,34 @@ pub enum ExportedLine {
     End(String),
 }
 
+/// Why a line is not one of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExportedLineFault {
+    /// It cannot be read.
+    #[error("it is not a record, a signed head or the seal of an export")]
+    Unknown,
+    /// It can be read, but no export writes it so: hashes do not cover what is more there.
+    #[error(
+        "it is not written as an export writes it: it was changed afterwards, or is of another \
+         version of this program"
+    )]
+    Spelling,
+}
+
 impl ExportedLine {
-    /// Reads one line; `None` if it is not ours.
-    #[must_use]
-    pub fn read(line: &str) -> Option<ExportedLine> {
+    /// Reads one line, which must be spelled as an export spells it. A field that no hash
+    /// covers, or another order, would else pass as part of the evidence.
+    pub fn read(line: &str) -> Result<ExportedLine, ExportedLineFault> {
+        let read = ExportedLine::read_loosely(line).ok_or(ExportedLineFault::Unknown)?;
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        let spelled = read.json().to_string();
+        match spelled == line {
+            true => Ok(read),
+            false => Err(ExportedLineFault::Spelling),
+        }
+    }
+
+    fn read_loosely(line: &str) -> Option<ExportedLine> {
         #[derive(Deserialize)]
         struct Kind<'a> {
             kind: &'a str,
@@ -225,5 +249,59 @@ impl ExportedLine {
             object.extend(rest);
         }
         serde_json::Value::Object(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::audit::chain::{ChainHash, RecordKind};
+
+    #[test]
+    fn a_line_is_read_only_as_an_export_spells_it() {
+        let record = Record {
+            sequence: 1,
+            kind: RecordKind::Notice,
+            previous: ChainHash::ZERO,
+            hash: ChainHash::ZERO,
+            body: "{}".to_owned(),
+        };
+        let log = ExportedLog {
+            key: "key".to_owned(),
+            head: "head".to_owned(),
+            whole: true,
+            removed: Frontier::default(),
+        };
+        // A plain export writes the record alone.
+        let plain = serde_json::to_string(&record).expect("JSON");
+        let record = ExportedLine::Record(record, Vec::new());
+        assert_eq!(ExportedLine::read(&plain), Ok(record.clone()));
+        for line in [
+            record,
+            ExportedLine::Log(Box::new(log)),
+            ExportedLine::Head("note\n".to_owned()),
+            ExportedLine::End("note\n".to_owned()),
+        ] {
+            let text = line.json().to_string();
+            assert_eq!(ExportedLine::read(&text), Ok(line.clone()));
+            assert_eq!(ExportedLine::read(&format!("{text}\n")), Ok(line));
+            let spelling = Err(ExportedLineFault::Spelling);
+            for changed in [
+                format!("{text} "),
+                text.replacen('{', "{ ", 1),
+                text.replacen('}', r#","remark":"hi"}"#, 1),
+                text.replacen(':', ": ", 1),
+                text.replacen("kind", r"k\u0069nd", 1),
+            ] {
+                if changed != text {
+                    let read = ExportedLine::read(&changed);
+                    assert!(
+                        read == spelling || read == Err(ExportedLineFault::Unknown),
+                        "{changed}"
+                    );
+                }
+            }
+        }
+        assert_eq!(ExportedLine::read("[]"), Err(ExportedLineFault::Unknown));
     }
 }

@@ -35,11 +35,16 @@ pub enum SealFault {
 pub struct ExportSeal {
     hasher: Sha256,
     lines: u64,
+    has_ended: bool,
 }
 
 impl ExportSeal {
     /// Takes the next line. A record stands for its hash, which covers its body.
     pub fn add(&mut self, line: &ExportedLine) {
+        if self.has_ended {
+            // Nothing stands behind a seal, so no seal fits this.
+            self.hasher.update(b"behind\n");
+        }
         match line {
             ExportedLine::Log(log) => {
                 self.hasher.update(b"log\n");
@@ -56,7 +61,11 @@ impl ExportSeal {
                 self.hasher.update(b"head\n");
                 self.hasher.update(note.as_bytes());
             }
-            ExportedLine::End(_) => return,
+            ExportedLine::End(_) if !self.has_ended => {
+                self.has_ended = true;
+                return;
+            }
+            ExportedLine::End(_) => {}
         }
         self.lines += 1;
     }
@@ -131,6 +140,15 @@ mod tests {
             let fault = SealFault::Lines { found, sealed };
             assert_eq!(check(heads, Some(&note)), Err(fault), "{heads:?}");
         }
+        // A second seal is none, whichever of the two fits.
+        let mut twice = seal(&["a", "b"]);
+        twice.add(&ExportedLine::End("another".to_owned()));
+        twice.add(&ExportedLine::End(note.clone()));
+        let fault = SealFault::Lines {
+            found: 3,
+            sealed: 2,
+        };
+        assert_eq!(twice.check(Some(&note), &key, &by_length), Err(fault));
         let other = note.replace("\n7\n", "\n70\n");
         assert_eq!(check(&["a", "b"], Some(&other)), Err(SealFault::Signature));
     }

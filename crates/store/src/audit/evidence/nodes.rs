@@ -108,8 +108,8 @@ struct Evidence {
     anchors: Vec<(u64, anchor::Anchor)>,
     /// The newest checkpoint of an export. That of a home is read with its records.
     checkpoint: Option<Record>,
-    /// What is wrong beside the records.
-    fault: Option<(u64, String)>,
+    /// What is wrong beside the records; without a place, it stands behind the last one.
+    fault: Option<(Option<u64>, String)>,
 }
 
 /// Where records are read from.
@@ -139,7 +139,7 @@ impl Evidence {
             Ok(heads) => (heads, None),
             // Heads that cannot be read are a finding about this node. The other nodes are
             // still verified.
-            Err(StoreError::Unsigned { what }) => (Vec::new(), Some((1, what))),
+            Err(StoreError::Unsigned { what }) => (Vec::new(), Some((Some(1), what))),
             Err(error) => return Err(error),
         };
         let mut evidence = Evidence {
@@ -167,7 +167,10 @@ impl Evidence {
         let (mut checkpoint, mut end) = (None, None);
         let mut seal = ExportSeal::default();
         for line in offline::lines(&node.path)? {
-            let line = line?;
+            // What cannot be read is found again, in its place, when the records are walked.
+            let Ok(line) = line? else {
+                continue;
+            };
             seal.add(&line);
             match line {
                 ExportedLine::Log(it) => log = Some(it),
@@ -189,9 +192,11 @@ impl Evidence {
                  --format proofs`",
                 node.path.display()
             );
-            StoreError::Unsigned { what }
+            StoreError::Unchecked { what }
         })?;
         let fault = seal.check(end.as_deref(), &key, &is_sound).err();
+        let fault = fault.map(|fault| fault.to_string());
+        let fault = fault.or_else(|| offline::other_key(&log, &key));
         Ok(Evidence {
             path: node.path.clone(),
             key,
@@ -199,7 +204,7 @@ impl Evidence {
             heads,
             anchors: bounded(anchors, &node.path)?,
             checkpoint,
-            fault: fault.map(|fault| (1, fault.to_string())),
+            fault: fault.map(|fault| (None, fault)),
         })
     }
 
@@ -307,7 +312,10 @@ impl Evidence {
         // the one that is told.
         if verified.broken.is_none() {
             log.end = Some(verified.head.sequence);
-            let fault = gap.fault.or(wrong).or_else(|| self.fault.clone());
+            let next = verified.head.sequence.saturating_add(1);
+            let beside = self.fault.clone();
+            let beside = beside.map(|(sequence, what)| (sequence.unwrap_or(next), what));
+            let fault = gap.fault.or(wrong).or(beside);
             let fault = fault.or_else(|| check.finish().map(|fault| (fault.sequence, fault.what)));
             verified.broken = fault.map(|(sequence, what)| Broken {
                 sequence,
@@ -397,9 +405,15 @@ impl LogRecords<'_> {
             }
             LogRecords::Export(path) => {
                 for line in offline::lines(path)? {
-                    if let ExportedLine::Record(record, _) = line?
-                        && !each(Ok(record))
-                    {
+                    let record = match line? {
+                        Ok(ExportedLine::Record(record, hashes)) if hashes.is_empty() => Ok(record),
+                        Ok(ExportedLine::Record(..)) => Err(offline::STRAY_HASHES.to_owned()),
+                        Ok(ExportedLine::Log(_) | ExportedLine::Head(_) | ExportedLine::End(_)) => {
+                            continue;
+                        }
+                        Err(what) => Err(what),
+                    };
+                    if !each(record) {
                         break;
                     }
                 }
@@ -416,7 +430,7 @@ fn bounded(
 ) -> Result<Vec<(u64, anchor::Anchor)>, StoreError> {
     match anchors.len() <= limit::ANCHORS_MAX {
         true => Ok(anchors),
-        false => Err(StoreError::Unsigned {
+        false => Err(StoreError::Unchecked {
             what: format!(
                 "`{}` has more than {} anchors, too many to compare at one time",
                 path.display(),
@@ -469,7 +483,7 @@ fn fault(node: &str, sequence: u64, what: String) -> NodeFault {
 }
 
 fn no_key(path: &Path) -> StoreError {
-    StoreError::Unsigned {
+    StoreError::Unchecked {
         what: format!("name the public key of `{}` with `--key`", path.display()),
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use model::record::audit::chain::{Head, Record, RecordKind};
 use model::record::audit::heads::{HeadCheck, HeadSource};
 use model::record::audit::proof::{ExportedLine, ExportedLog, check_record, signed_head};
-use model::record::audit::seal::{ExportSeal, SealFault};
+use model::record::audit::seal::ExportSeal;
 use model::record::audit::walk::{Broken, Verified, Walk};
 use model::record::note::{NoteKey, SignedNote, TreeHead};
 
@@ -30,8 +30,20 @@ pub struct Expectation {
 /// Verifies an export: every record, every head, and what was expected.
 pub fn verify_export(path: &Path, expected: &Expectation) -> Result<Verified, StoreError> {
     let mut first = FirstPass::default();
+    let mut last = 0;
     for line in lines(path)? {
-        let line = line?;
+        let line = match line? {
+            Ok(line) => line,
+            Err(what) => {
+                let mut walk = Walk::new(None, None, None);
+                // The place in the chain is that of the record which should stand there.
+                walk.fault(last + 1, None, what);
+                return Ok(walk.finish());
+            }
+        };
+        if let ExportedLine::Record(record, _) = &line {
+            last = record.sequence;
+        }
         first.seal.add(&line);
         match line {
             ExportedLine::Log(log) => first.log = Some(*log),
@@ -61,12 +73,15 @@ struct FirstPass {
 }
 
 impl FirstPass {
-    /// What is wrong with the end of the export. One without heads has no seal.
-    fn seal_fault(&self, key: Option<&NoteKey>) -> Option<SealFault> {
+    /// What is wrong with the header or the end of the export. One without heads has
+    /// neither.
+    fn seal_fault(&self, key: Option<&NoteKey>) -> Option<String> {
         match (&self.log, key) {
-            (Some(_), Some(key)) => {
+            (Some(log), Some(key)) => {
                 let end = self.end.as_deref();
-                self.seal.check(end, key, &is_sound).err()
+                let sealed = self.seal.check(end, key, &is_sound);
+                let fault = sealed.err().map(|fault| fault.to_string());
+                fault.or_else(|| other_key(log, key))
             }
             (_, _) => None,
         }
@@ -77,7 +92,7 @@ impl FirstPass {
         match (&expected.key, &self.log, expected.checkpoints.is_empty()) {
             (Some(key), _, _) => Ok(Some(key)),
             (None, None, true) => Ok(None),
-            (None, _, _) => Err(StoreError::Unsigned {
+            (None, _, _) => Err(StoreError::Unchecked {
                 what: "the export has signed heads; name the public key with `--key`".to_owned(),
             }),
         }
@@ -110,9 +125,13 @@ fn verify_whole(
     // could be compared.
     let is_sealed = removed == check.tree().size() || key.is_none();
     for line in lines(path)? {
-        let ExportedLine::Record(record, _) = line? else {
+        let Ok(ExportedLine::Record(record, hashes)) = line? else {
             continue;
         };
+        if !hashes.is_empty() {
+            walk.fault(record.sequence, None, STRAY_HASHES.to_owned());
+            return Ok(walk.finish());
+        }
         let Ok(body) = walk.step(&record) else {
             // The chain broke: what the heads say about records behind that
             // place means nothing.
@@ -132,7 +151,7 @@ fn verify_whole(
     // The end is checked last. A record that is wrong says more than a cut behind it.
     let fault = fault.or_else(|| {
         let next = verified.head.sequence.saturating_add(1);
-        first.seal_fault(key).map(|fault| (next, fault.to_string()))
+        first.seal_fault(key).map(|fault| (next, fault))
     });
     if verified.broken.is_none() {
         verified.broken = fault.map(|(sequence, what)| broken(sequence, what));
@@ -164,7 +183,7 @@ fn verify_some(
     verified.signed = head.size;
     verified.heads = 1;
     for line in lines(path)? {
-        let ExportedLine::Record(record, hashes) = line? else {
+        let Ok(ExportedLine::Record(record, hashes)) = line? else {
             continue;
         };
         if let Err(fault) = check_record(&record, &hashes, &head) {
@@ -185,7 +204,8 @@ fn verify_some(
         }
     }
     if let Some(fault) = first.seal_fault(key) {
-        verified.broken = Some(broken(verified.head.sequence, fault.to_string()));
+        let next = verified.head.sequence.saturating_add(1);
+        verified.broken = Some(broken(next, fault));
     }
     Ok(verified)
 }
@@ -233,10 +253,23 @@ fn broken(sequence: u64, what: String) -> Broken {
     }
 }
 
+/// What is wrong with a record of a whole export that has hashes of its own.
+pub(crate) const STRAY_HASHES: &str =
+    "it has hashes of its own, which only a record of a filtered export has";
+
+/// A header that names another key than the one that signed.
+pub(crate) fn other_key(log: &ExportedLog, key: &NoteKey) -> Option<String> {
+    let is_other = log.key != key.to_string();
+    is_other.then(|| "the header of the export names another key".to_owned())
+}
+
+/// A line, or what is wrong with it in a sentence.
+type ReadLine = Result<ExportedLine, String>;
+
 /// The lines of an export, bounded in length.
 pub(crate) fn lines(
     path: &Path,
-) -> Result<impl Iterator<Item = Result<ExportedLine, StoreError>>, StoreError> {
+) -> Result<impl Iterator<Item = Result<ReadLine, StoreError>>, StoreError> {
     use std::io::Read as _;
     let file = File::open(path).map_err(|error| StoreError::file("read", path, error))?;
     let mut reader = BufReader::with_capacity(64 * 1024, file);
@@ -250,10 +283,14 @@ pub(crate) fn lines(
         number += 1;
         match read {
             Ok(0) => None,
-            Ok(_) => Some(ExportedLine::read(&line).ok_or_else(|| {
-                let what = format!("line {number} of `{}` is not a record", path.display());
-                StoreError::Export(std::sync::Arc::new(std::io::Error::other(what)))
-            })),
+            Ok(_) => {
+                let read = ExportedLine::read(&line);
+                Some(Ok(read.map_err(|why| format!("line {number}: {why}"))))
+            }
+            // Bytes that are no text are a finding about the file, not a fault of the disk.
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                Some(Ok(Err(format!("line {number}: it is not text"))))
+            }
             Err(error) => Some(Err(StoreError::file("read", &path, error))),
         }
     }))

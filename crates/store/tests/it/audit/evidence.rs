@@ -591,6 +591,52 @@ fn an_auditor_with_the_export_and_the_key_alone_finds_every_change() {
         audited(&path, &key, &older).as_deref(),
         Some("21: the export has 22 lines that do not fit its seal over 43 lines")
     );
+    // Attack: something is added or spelled in another way where no hash covers it.
+    let spelling = "it is not written as an export writes it";
+    for (index, change, wanted) in [
+        (5, r#"","note":"hi"}"#, spelling),
+        (5, r#"" }"#, spelling),
+        (5, r#"","hashes":[]}"#, spelling),
+        (0, r#"","note":"hi"}"#, spelling),
+        (42, r#"","more":1}"#, spelling),
+        (43, r#"","more":1}"#, spelling),
+    ] {
+        let mut added = lines.clone();
+        // The first line ends with an object, all others with a text.
+        added[index] = match index {
+            0 => added[0].replacen("{", r#"{"note":"hi","#, 1),
+            _ => added[index].strip_suffix("\"}").unwrap().to_owned() + change,
+        };
+        let found = audited(&path, &key, &added).unwrap();
+        assert!(found.contains(wanted), "{index} {change}: {found}");
+        assert!(found.contains(&format!("line {}", index + 1)), "{found}");
+    }
+    // Attack: a field that an export has, in a line that has it not.
+    let hash = model::record::tree::TreeHash::empty().to_string();
+    let mut added = lines.clone();
+    added[5] =
+        added[5].strip_suffix('}').unwrap().to_owned() + &format!(r#","hashes":["{hash}"]}}"#);
+    let found = audited(&path, &key, &added).unwrap();
+    assert!(found.contains("hashes of its own"), "{found}");
+    // Attack: the header names another key, or a second seal is put in between.
+    let mut header = lines.clone();
+    header[0] = header[0].replacen(&key.to_string(), &key.to_string().replacen('+', "x+", 1), 1);
+    let found = audited(&path, &key, &header).unwrap();
+    assert!(found.contains("names another key"), "{found}");
+    let mut twice = lines.clone();
+    twice.insert(3, lines[43].clone());
+    let found = audited(&path, &key, &twice).unwrap();
+    assert!(found.contains("do not fit its seal"), "{found}");
+    // A line that is none is named, with its place.
+    for (garbage, what) in [
+        ("garbage", "line 8: it is not a record"),
+        ("{}", "line 8: it is not"),
+    ] {
+        let mut lines = lines.clone();
+        lines.insert(7, garbage.to_owned());
+        let found = audited(&path, &key, &lines).unwrap();
+        assert!(found.starts_with("7: ") && found.contains(what), "{found}");
+    }
     // Attack: a record is rewritten with all hashes behind it.
     let mut rewritten = lines.clone();
     let mut previous = ChainHash::ZERO;
@@ -615,7 +661,12 @@ fn an_auditor_with_the_export_and_the_key_alone_finds_every_change() {
     assert!(found.contains("is not signed by"), "{found}");
     // Without a key, nothing is believed.
     fs::write(&path, lines.join("\n") + "\n").unwrap();
-    assert!(verify_export(&path, &Expectation::default()).is_err());
+    let fault = verify_export(&path, &Expectation::default()).unwrap_err();
+    assert_eq!(
+        fault.to_string(),
+        "the audit cannot be verified: the export has signed heads; name the public key with \
+         `--key`"
+    );
     let _ = fs::remove_file(&path);
 }
 
@@ -669,7 +720,7 @@ fn an_export_of_some_records_carries_a_proof_for_each() {
     let without = [&lines[..2], &lines[3..]].concat();
     assert_eq!(
         audited(&path, &key, &without).as_deref(),
-        Some("28: the export has 4 lines that do not fit its seal over 5 lines")
+        Some("29: the export has 4 lines that do not fit its seal over 5 lines")
     );
 }
 

@@ -141,7 +141,7 @@ fn sign_again(home: &Home) {
     );
 }
 
-fn copy_folder(from: &Path, to: &Path) {
+pub(super) fn copy_folder(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -397,7 +397,7 @@ fn an_auditor_with_exports_and_keys_alone_finds_the_same() {
     let without_end = sentence(&lines[..lines.len() - 1]);
     assert_eq!(
         without_end,
-        "A 1: the export does not end with its seal: its end was cut off"
+        "A 42: the export does not end with its seal: its end was cut off"
     );
     let cut: Vec<String> = [&lines[..31], &lines[42..43]].concat();
     let found = sentence(&cut);
