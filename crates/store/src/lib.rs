@@ -49,7 +49,7 @@ pub use audit::evidence::offline::{Expectation, verify_export};
 pub use audit::evidence::signer::SigningStatus;
 pub use audit::retention::{Removed, Retention};
 pub use audit::settings::{Durability, Room, StoreSettings};
-pub use audit::shipped::ShipStatus;
+pub use audit::shipped::{ShipStatus, shipped_through};
 pub use audit::write::queue::OpenRow;
 pub use error::StoreError;
 pub use exchange::HeadExchange;

@@ -4,9 +4,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::error::StoreError;
+use crate::home::audit_folder;
 
 /// The file of the mark.
 const NAME: &str = "shipped";
@@ -41,12 +43,21 @@ pub(crate) fn read(folder: &Path) -> Result<Option<u64>, StoreError> {
     Ok(Some(text.trim().parse().unwrap_or(0)))
 }
 
+/// The last record of a home that a database acknowledged; nothing if its records are not
+/// shipped.
+pub fn shipped_through(home: &Path) -> Result<Option<u64>, StoreError> {
+    read(&audit_folder(home))
+}
+
 /// Remembers the last record that was acknowledged. Losing it in a power cut only means
 /// that fewer records may be removed.
 pub(crate) fn write(folder: &Path, sequence: u64) -> Result<(), StoreError> {
     let path = folder.join(NAME);
     let unfinished = folder.join("shipped.unfinished");
-    let written = File::create(&unfinished)
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let written = options
+        .open(&unfinished)
         .and_then(|mut file| writeln!(file, "{sequence}"))
         // A reader sees the old number or the new one, never half of one.
         .and_then(|()| fs::rename(&unfinished, &path));

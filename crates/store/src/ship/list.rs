@@ -7,12 +7,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use model::record::audit::chain::{Record, RecordKind, link};
+use model::record::audit::nodes::NodeFault;
 use model::record::note::SignedNote;
 use serde::Serialize;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::database::{ShipDatabase, column, hash_of, integer, number, wait_for};
+use super::rows::Shown;
 use crate::audit::entry::{AuditItem, Filter, Rows};
 use crate::audit::log::line::{self, Line};
 use crate::audit::log::segment;
@@ -87,6 +89,33 @@ impl ShipDatabase {
         let rows = wait_for("read what was shipped", client.get()?.query(sql, &values)).await?;
         rows.iter().map(|row| record(row, 1)).collect()
     }
+
+    /// The same, each with the columns that lists use.
+    async fn rows(&self, node: &str, after: u64) -> Result<Vec<(Record, Shown)>, StoreError> {
+        let client = self.client().await?;
+        let sql = "SELECT node, sequence, kind, previous, hash, body,
+                          at_ms, id, caller, tool, status, differs, opened FROM audit_records
+                   WHERE node = $1 AND sequence > $2 ORDER BY sequence LIMIT $3";
+        let most = i64::try_from(limit::SHIP_RECORDS_MAX).unwrap_or(i64::MAX);
+        let values: [&(dyn ToSql + Sync); 3] = [&node, &integer(after), &most];
+        let rows = wait_for("read what was shipped", client.get()?.query(sql, &values)).await?;
+        rows.iter()
+            .map(|row| Ok((record(row, 1)?, shown(row)?)))
+            .collect()
+    }
+}
+
+/// The columns that lists use.
+fn shown(row: &Row) -> Result<Shown, StoreError> {
+    Ok(Shown {
+        at_ms: column(row, 6)?,
+        id: column(row, 7)?,
+        caller: column(row, 8)?,
+        tool: column(row, 9)?,
+        status: column(row, 10)?,
+        differs: column(row, 11)?,
+        opened: column(row, 12)?,
+    })
 }
 
 /// The log of a node, as it was shipped.
@@ -96,6 +125,10 @@ pub struct ShippedLog {
     pub node: String,
     /// A folder with its records and its newest head, laid out as in a home.
     pub path: PathBuf,
+    /// The last record that is there.
+    pub last: u64,
+    /// The first row whose columns, which lists use, are not what its record says.
+    pub fault: Option<NodeFault>,
 }
 
 impl ShipDatabase {
@@ -107,8 +140,14 @@ impl ShipDatabase {
         let mut logs = Vec::new();
         for (place, node) in self.nodes().await?.into_iter().enumerate() {
             let path = folder.join(place.to_string());
-            self.write_log(&node, &heads, &audit_folder(&path)).await?;
-            logs.push(ShippedLog { node, path });
+            let written = self.write_log(&node, &heads, &audit_folder(&path)).await?;
+            let (last, fault) = written;
+            logs.push(ShippedLog {
+                node,
+                path,
+                last,
+                fault,
+            });
         }
         Ok(logs)
     }
@@ -118,19 +157,21 @@ impl ShipDatabase {
         node: &str,
         heads: &[SignedNote],
         audit: &Path,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(u64, Option<NodeFault>), StoreError> {
         make_folder(audit)?;
         let fail = |error| StoreError::file("write", audit, error);
         let mut file = File::create(segment::path(audit, 0)).map_err(fail)?;
         let mut after = 0;
+        let mut fault = None;
         loop {
-            let records = self.records(node, after).await?;
-            let Some(last) = records.last() else {
+            let rows = self.rows(node, after).await?;
+            let Some((last, _)) = rows.last() else {
                 break;
             };
             after = last.sequence;
             let mut text = Vec::new();
-            for record in records {
+            for (record, shown) in rows {
+                fault = fault.or_else(|| column_fault(node, &record, &shown));
                 let process = None;
                 line::write_again(&mut text, &Line { record, process });
             }
@@ -139,7 +180,8 @@ impl ShipDatabase {
         let is_own = |note: &&SignedNote| note.head().is_ok_and(|head| head.origin == node);
         let own = heads.iter().filter(is_own);
         let text: String = own.map(|note| format!("{note}\n")).collect();
-        fs::write(audit.join("heads"), text).map_err(fail)
+        fs::write(audit.join("heads"), text).map_err(fail)?;
+        Ok((after, fault))
     }
 
     /// The names of all logs that were shipped.
@@ -150,6 +192,19 @@ impl ShipDatabase {
         let rows = wait_for("read what was shipped", client.get()?.query(sql, &[&most])).await?;
         rows.iter().map(|row| column(row, 0)).collect()
     }
+}
+
+/// What is wrong with the columns of a row.
+fn column_fault(node: &str, record: &Record, shown: &Shown) -> Option<NodeFault> {
+    let differing = shown.differing(record);
+    (!differing.is_empty()).then(|| NodeFault {
+        node: node.to_owned(),
+        sequence: record.sequence,
+        what: format!(
+            "the columns that lists use are not what its body says: {}",
+            differing.join(", ")
+        ),
+    })
 }
 
 fn item(row: &Row) -> Result<NodeItem, StoreError> {

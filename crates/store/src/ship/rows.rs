@@ -49,7 +49,7 @@ fn add(row: &mut Vec<u8>, node: &str, record: &Record) {
     add_text(row, shown.id.as_deref());
     add_text(row, shown.caller.as_deref());
     add_text(row, shown.tool.as_deref());
-    add_text(row, shown.status);
+    add_text(row, shown.status.as_deref());
     add_bytes(
         row,
         shown
@@ -83,18 +83,34 @@ fn add_bytes(row: &mut Vec<u8>, bytes: Option<&[u8]>) {
 }
 
 /// What lists filter by. A record whose body cannot be read has none of it.
-#[derive(Default)]
-struct Shown {
-    at_ms: Option<i64>,
-    id: Option<String>,
-    caller: Option<String>,
-    tool: Option<String>,
-    status: Option<&'static str>,
-    differs: Option<bool>,
-    opened: Option<i64>,
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) at_ms: Option<i64>,
+    pub(super) id: Option<String>,
+    pub(super) caller: Option<String>,
+    pub(super) tool: Option<String>,
+    pub(super) status: Option<String>,
+    pub(super) differs: Option<bool>,
+    pub(super) opened: Option<i64>,
 }
 
 impl Shown {
+    /// The columns that are not what the body of a record says, by name. No hash covers them.
+    pub(super) fn differing(&self, record: &Record) -> Vec<&'static str> {
+        let own = Shown::of(record);
+        let columns = [
+            ("at_ms", self.at_ms == own.at_ms),
+            ("id", self.id == own.id),
+            ("caller", self.caller == own.caller),
+            ("tool", self.tool == own.tool),
+            ("status", self.status == own.status),
+            ("differs", self.differs == own.differs),
+            ("opened", self.opened == own.opened),
+        ];
+        let differing = columns.into_iter().filter(|(_, is_same)| !is_same);
+        differing.map(|(name, _)| name).collect()
+    }
+
     fn of(record: &Record) -> Shown {
         match record.read::<Ending>() {
             Ok(Body::Open(opening)) => Shown {
@@ -106,7 +122,7 @@ impl Shown {
             },
             Ok(Body::Close(close)) => Shown {
                 id: Some(close.call_id),
-                status: Some(close.closing.status.word()),
+                status: Some(close.closing.status.word().to_owned()),
                 differs: Some(close.closing.differs),
                 opened: Some(integer(close.opened)),
                 ..Shown::default()

@@ -1,6 +1,7 @@
 //! `ringfence audit verify --nodes` and `audit list --nodes`: the logs of several nodes,
 //! held against each other or in one list.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use anyhow::{Context as _, bail};
 use engine::SECRETS_FILE;
 use host::secrets::Secrets;
 use model::config::Config;
+use model::record::audit::nodes::NodeFault;
 use model::record::note::NoteKey;
 use model::text::one_line;
 use serde_json::json;
@@ -57,8 +59,10 @@ fn show_all(verified: &VerifiedNodes, printer: &mut Printer) -> Exit {
 pub(super) fn run_shipped(verify: &AuditVerify, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(&verify.home)?;
     let config = engine::registry::read_config(&home)?.0;
+    let own = store::public_key(&home)?;
     let mut keys: Vec<NoteKey> = config.audit.peers.iter().map(|it| it.key.clone()).collect();
-    keys.extend(store::public_key(&home)?);
+    keys.extend(own.clone());
+    let expected = expected(keys.clone(), own.as_ref(), store::shipped_through(&home)?);
     for key in &verify.against.key {
         keys.push(read_key(key)?);
     }
@@ -67,13 +71,64 @@ pub(super) fn run_shipped(verify: &AuditVerify, printer: &mut Printer) -> anyhow
     let written = wiring::runtime()?.block_on(database.write_logs(&folder));
     let verified = written
         .map_err(anyhow::Error::new)
-        .and_then(|logs| verify_shipped(logs, &keys));
+        .and_then(|logs| verify_shipped(logs, &keys, &expected));
     // Copies of records stay nowhere, whatever was found.
     let _ = std::fs::remove_dir_all(&folder);
     Ok(show_all(&verified?, printer))
 }
 
-fn verify_shipped(logs: Vec<ShippedLog>, keys: &[NoteKey]) -> anyhow::Result<VerifiedNodes> {
+/// The logs that must be in the database, each with the last record that must be there: those
+/// of the peers, and the own one if the database ever acknowledged a record of it.
+fn expected(
+    known: Vec<NoteKey>,
+    own: Option<&NoteKey>,
+    shipped: Option<u64>,
+) -> BTreeMap<String, u64> {
+    let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+    for key in known {
+        let is_own = own.is_some_and(|own| own.name() == key.name());
+        match shipped.filter(|shipped| *shipped > 0) {
+            Some(shipped) if is_own => expected.insert(key.name().to_owned(), shipped),
+            // Nothing was shipped from here yet.
+            None if is_own => None,
+            Some(_) | None => expected.insert(key.name().to_owned(), 1),
+        };
+    }
+    expected
+}
+
+/// What is missing of the logs that must be there. Rows that are gone as a whole contradict
+/// nothing that is left.
+fn missing(expected: &BTreeMap<String, u64>, logs: &[ShippedLog]) -> Vec<NodeFault> {
+    let missing = expected.iter().filter_map(|(name, through)| {
+        let log = logs.iter().find(|log| log.node == *name);
+        let what = match log {
+            Some(log) if log.last >= *through => return None,
+            Some(log) => format!(
+                "its rows end with record {}, but the database acknowledged record {through}: \
+                 they were removed there",
+                log.last
+            ),
+            None => "none of its records is in the database: they were removed there, or it \
+                     does not ship to it"
+                .to_owned(),
+        };
+        Some(NodeFault {
+            node: name.clone(),
+            sequence: log.map_or(1, |log| log.last.saturating_add(1)),
+            what,
+        })
+    });
+    missing.collect()
+}
+
+fn verify_shipped(
+    logs: Vec<ShippedLog>,
+    keys: &[NoteKey],
+    expected: &BTreeMap<String, u64>,
+) -> anyhow::Result<VerifiedNodes> {
+    let mut faults = missing(expected, &logs);
+    faults.extend(logs.iter().filter_map(|log| log.fault.clone()));
     let mut nodes = Vec::new();
     for log in logs {
         let key = keys.iter().find(|key| key.name() == log.node);
@@ -86,7 +141,9 @@ fn verify_shipped(logs: Vec<ShippedLog>, keys: &[NoteKey]) -> anyhow::Result<Ver
             key: Some(key.clone()),
         });
     }
-    Ok(verify_nodes(&nodes)?)
+    let mut verified = verify_nodes(&nodes)?;
+    verified.found.faults.extend(faults);
+    Ok(verified)
 }
 
 /// The database that the settings of a home ship to.
@@ -186,4 +243,44 @@ fn show_json(verified: &VerifiedNodes, printer: &mut Printer) {
         "anchored": anchored.collect::<Vec<_>>(),
         "unchecked": verified.found.unchecked,
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use model::record::note::NoteKeyKind;
+
+    use super::*;
+
+    #[test]
+    fn a_log_that_must_be_in_the_database_and_is_not_is_a_fault() {
+        let key = |name: &str| NoteKey::new(name, NoteKeyKind::Log, [1; 32]).expect("a name");
+        let (own, peer) = (key("own"), key("peer"));
+        let log = |node: &str, last| ShippedLog {
+            node: node.to_owned(),
+            path: PathBuf::new(),
+            last,
+            fault: None,
+        };
+        let found = |shipped, logs: &[ShippedLog]| -> Vec<(String, u64)> {
+            let keys = vec![own.clone(), peer.clone()];
+            let faults = missing(&expected(keys, Some(&own), shipped), logs);
+            faults
+                .into_iter()
+                .map(|it| (it.node, it.sequence))
+                .collect()
+        };
+        let fault = |name: &str, sequence| (name.to_owned(), sequence);
+        let whole = [log("own", 7), log("peer", 3), log("else", 1)];
+        assert_eq!(found(Some(7), &whole), []);
+        assert_eq!(found(Some(7), &whole[..1]), [fault("peer", 1)]);
+        assert_eq!(found(Some(7), &whole[1..]), [fault("own", 1)]);
+        // More was acknowledged than is there now.
+        assert_eq!(found(Some(9), &whole), [fault("own", 8)]);
+        // Nothing was shipped from here yet.
+        for shipped in [None, Some(0)] {
+            assert_eq!(found(shipped, &whole[1..]), []);
+        }
+    }
 }
