@@ -416,7 +416,7 @@ pub(crate) enum AuditCommand {
     Tail(AuditTail),
     /// Remove old entries; the chain stays verifiable
     Prune(AuditPrune),
-    /// Acknowledge that records are missing from the end
+    /// Acknowledge that records are missing from the end, or that another log contradicts itself
     Acknowledge(AuditAcknowledge),
     /// Show the public key that signs heads of the log, for an auditor
     Key(AuditKey),
@@ -507,10 +507,10 @@ pub(crate) struct AuditVerify {
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditAcknowledge {
-    /// The id of the `audit.cut` notice, or a prefix of it
+    /// The id of the `audit.cut` or `audit.contradicted` notice, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Why they are missing
+    /// Why that is so
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: String,
     #[command(flatten)]

@@ -158,6 +158,8 @@ pub mod server_sheet;
 pub mod server_trial;
 /// A script one of whose calls asks a person.
 pub mod waiting_script;
+/// This home as a witness of other logs.
+mod witness;
 /// What a body of ours works with.
 mod work;
 

@@ -28,6 +28,9 @@ pub struct EngineLoad {
     pub signing: SigningStatus,
     /// How far records were copied elsewhere.
     pub shipping: ShipStatus,
+    /// Contradictions of other logs that this node keeps as evidence; nothing if they
+    /// cannot be read.
+    pub contradictions: Option<u64>,
     /// How long the store took to answer one question just now, in microseconds; nothing if
     /// it did not.
     pub store_us: Option<u64>,
@@ -86,6 +89,8 @@ impl Engine {
             room: store.room().ok(),
             signing: store.audit().signing(),
             shipping: store.audit().shipping(),
+            contradictions: (store.audit().conflicts().ok())
+                .map(|kept| u64::try_from(kept.len()).unwrap_or(u64::MAX)),
             jobs_running: self.jobs().count(),
             jail: self.jail_load(),
         }

@@ -28,6 +28,7 @@ mod verify;
 /// Writing: who writes, in which batches, and when it is on the disk.
 pub(crate) mod write;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -37,16 +38,18 @@ use model::record::audit::proof::{ExportedLine, GrowthProof, RecordProof};
 use model::record::audit::walk::Verified;
 use model::record::audit::{Anchor, Closing, Failure, Notice, Opening, spell};
 use model::record::note::{NoteKey, SignedNote};
-use model::record::witness::WitnessRequest;
+use model::record::witness::{HeadConflict, WitnessRequest};
 use model::sync::lock;
 use rusqlite::Connection;
 use tokio::sync::{Notify, oneshot};
 
 use crate::audit::entry::{AuditEntry, AuditItem, Filter, FoundEntry, Link, NoticeEntry};
+use crate::audit::evidence::conflicts::{self, Keeping, KeptConflict};
 use crate::audit::evidence::head_file;
 use crate::audit::evidence::key::HomeKey;
 use crate::audit::evidence::offline::Expectation;
 use crate::audit::evidence::prove::Prover;
+use crate::audit::evidence::published;
 use crate::audit::evidence::signer::{self, Signer, SigningStatus, unsigned};
 use crate::audit::log::snapshot::LogSnapshot;
 use crate::audit::read::AuditReader;
@@ -75,6 +78,8 @@ pub struct Audit {
     shipping: Mutex<ShipStatus>,
     /// A call waits until its opening is shipped.
     ship_wanted: Notify,
+    /// Contradictions that could not be kept, so that each is reported once.
+    unkept: Mutex<BTreeSet<(String, HeadConflict)>>,
 }
 
 impl Audit {
@@ -87,6 +92,7 @@ impl Audit {
             followed: Mutex::default(),
             shipping: Mutex::default(),
             ship_wanted: Notify::new(),
+            unkept: Mutex::default(),
         }
     }
 
@@ -287,6 +293,43 @@ impl Audit {
     /// Keeps a head with the cosignatures of witnesses.
     pub fn keep_cosigned(&self, note: &SignedNote) -> Result<(), StoreError> {
         head_file::keep_cosigned(&audit_folder(&self.home), note)
+    }
+
+    /// Holds heads of this log that lie elsewhere against it. An error if one of them is
+    /// not of its past: a newer head must not take the place of that evidence.
+    pub fn check_published(&self, notes: &[SignedNote], place: &str) -> Result<(), StoreError> {
+        match self.public_key()? {
+            Some(key) => published::check(&audit_folder(&self.home), &key, notes, place),
+            // Nothing was ever signed, so none of them is of this log.
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps two heads of another log that contradict each other. Returns whether this is
+    /// the first contradiction of its kind about that log.
+    pub fn keep_conflict(&self, conflict: &KeptConflict) -> Result<bool, StoreError> {
+        Ok(
+            match conflicts::keep(&audit_folder(&self.home), conflict)? {
+                Keeping::First => true,
+                Keeping::Known => false,
+                Keeping::TooMuch => {
+                    let mut unkept = lock(&self.unkept);
+                    let about = (conflict.origin.clone(), conflict.conflict);
+                    // Bounded: beyond that, what is kept says enough.
+                    unkept.len() < limit::CONFLICTS_MAX && unkept.insert(about)
+                }
+            },
+        )
+    }
+
+    /// The contradictions of other logs that are kept, oldest first.
+    pub fn conflicts(&self) -> Result<Vec<KeptConflict>, StoreError> {
+        conflicts::read(&audit_folder(&self.home))
+    }
+
+    /// Forgets the contradictions of another log.
+    pub fn forget_conflicts(&self, origin: &str) -> Result<(), StoreError> {
+        conflicts::forget(&audit_folder(&self.home), origin)
     }
 
     /// Records on the disk behind a sequence, as many as one batch may have.

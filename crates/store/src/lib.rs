@@ -42,6 +42,7 @@ pub mod tools;
 
 pub use audit::Audit;
 pub use audit::entry::{AuditEntry, AuditItem, Filter, FoundEntry, Link, NoticeEntry, Rows};
+pub use audit::evidence::conflicts::KeptConflict;
 pub use audit::evidence::head_file::read_file as read_heads;
 pub use audit::evidence::key::{is_sound as is_signature_sound, public_key};
 pub use audit::evidence::nodes::{NodePath, VerifiedNode, VerifiedNodes, verify_nodes};

@@ -55,6 +55,12 @@ model::limits! {
     HEADS_BYTES_MAX: u64 = 16 * 1024 * 1024;
     /// The newest signed heads, which are never thinned out.
     HEADS_KEPT_MIN: usize = 8_192;
+    /// Heads of other logs that contradict what was seen, kept as evidence: one for each log
+    /// and kind.
+    CONFLICTS_MAX: usize = 256;
+    /// How long after a head of another log was seen an older one may only have been
+    /// overtaken on its way, in seconds.
+    OVERTAKEN_HEAD_SECONDS_MAX: u64 = 10;
     /// Anchors of one log that are compared with other logs.
     ANCHORS_MAX: usize = 1_000_000;
     /// Records that are shipped in one batch.

@@ -56,7 +56,7 @@ pub(crate) fn run(
         AuditCommand::Export(export) => run_export(audit, export, printer),
         AuditCommand::Tail(tail) => run_tail(audit, tail, printer),
         AuditCommand::Prune(prune) => run_prune(audit, prune, printer),
-        AuditCommand::Acknowledge(acknowledge) => run_acknowledge(audit, acknowledge, printer),
+        AuditCommand::Acknowledge(acknowledge) => run_acknowledge(&store, acknowledge, printer),
         AuditCommand::Key(_) => evidence::run_key(audit, printer),
         AuditCommand::Checkpoint(_) => evidence::run_checkpoint(audit, printer),
         AuditCommand::Prove(prove) => evidence::run_prove(audit, prove, printer),
@@ -253,12 +253,10 @@ fn show_verified(verified: &Verified, printer: &mut Printer) -> anyhow::Result<E
         }
         Some(broken) => {
             let word = printer.styled(Style::Bad, "broken");
-            let call = broken.call_id.as_deref().unwrap_or("no call");
+            let call = broken.call_id.as_deref();
+            let call = call.map_or_else(String::new, |call| format!(" ({})", one_line(call)));
             let what = one_line(&broken.what);
-            printer.line(&format!(
-                "{word}  record {} ({call}): {what}",
-                broken.sequence
-            ));
+            printer.line(&format!("{word}  record {}{call}: {what}", broken.sequence));
             if verified.cuts > 0 {
                 printer.line(
                     "hint: `ringfence audit list --kind notice` shows when it was noticed; \
@@ -351,25 +349,38 @@ fn run_prune(audit: &Audit, prune: &AuditPrune, printer: &mut Printer) -> anyhow
 }
 
 /// Acknowledges a cut: from here on `verify` accepts that records are missing before
-/// that notice. Both notices stay in the chain.
+/// that notice. Or a contradiction of another log: its next head is taken as the first.
+/// Both notices stay in the chain.
 fn run_acknowledge(
-    audit: &Audit,
+    store: &Store,
     acknowledge: &AuditAcknowledge,
     printer: &mut Printer,
 ) -> anyhow::Result<Exit> {
+    let audit = store.audit();
     let id = one_line(&acknowledge.id);
-    let cut = match audit.find(&acknowledge.id)? {
-        FoundEntry::Notice(entry) if entry.notice.act == Act::AuditCut => entry,
-        FoundEntry::Notice(_) | FoundEntry::One(_) => bail!("`{id}` is not an `audit.cut` notice"),
+    let known = match audit.find(&acknowledge.id)? {
+        FoundEntry::Notice(entry) => entry.notice,
+        FoundEntry::One(_) => bail!("`{id}` is a call, not a notice"),
         FoundEntry::None => bail!("no notice has the id `{id}`"),
         FoundEntry::Several(ids) => bail!("several ids have this prefix: {}", ids.join(", ")),
     };
-    let act = Act::AuditCutAcknowledged;
-    let notice = Notice::new(act, &Caller::owner().name, "cli", &acknowledge.note);
-    audit.notice(notice.about(&cut.notice.id))?;
+    let acknowledges = |act| Notice::new(act, &Caller::owner().name, "cli", &acknowledge.note);
+    match (known.act, &known.about) {
+        (Act::AuditCut, _) => {
+            audit.notice(acknowledges(Act::AuditCutAcknowledged).about(&known.id))?;
+        }
+        (Act::AuditContradicted, Some(log)) => {
+            // On the disk before anything is forgotten.
+            let notice = acknowledges(Act::AuditContradictionAcknowledged).about(&known.id);
+            audit.notice(notice.detail("log", log))?;
+            store.witnessed().forget(log)?;
+            audit.forget_conflicts(log)?;
+        }
+        (_, _) => bail!("`{id}` is not an `audit.cut` or `audit.contradicted` notice"),
+    }
     match printer.format() {
-        Format::Json => printer.json(&json!({"ok": true, "acknowledged": cut.notice.id})),
-        Format::Human => printer.line(&format!("acknowledged: {}", one_line(&cut.notice.message))),
+        Format::Json => printer.json(&json!({"ok": true, "acknowledged": known.id})),
+        Format::Human => printer.line(&format!("acknowledged: {}", one_line(&known.message))),
     }
     Ok(Exit::Done)
 }

@@ -9,9 +9,10 @@ use std::time::Duration;
 use engine::{Alarm, Clock, Engine};
 use host::fetch::TlsTrust;
 use model::config::{AuditConfig, AuditPeer, ShipConfig};
-use model::record::audit::anchor::AnchorPlan;
+use model::record::audit::anchor::{AnchorPlan, WitnessedLogs};
 use model::record::note::{NoteKey, NoteKeyKind, SignedNote};
-use store::{HeadExchange, ShipDatabase, is_signature_sound};
+use model::record::witness::HeadConflict;
+use store::{HeadExchange, ShipDatabase, StoreError, is_signature_sound};
 
 use crate::wiring::{outbound, ship, witness};
 
@@ -104,7 +105,7 @@ impl Node {
         }
         let mut is_published = true;
         for exchange in self.exchanges(audit) {
-            if let Err(error) = exchange.publish(&note, &key).await {
+            if let Err(error) = self.publish_at(&exchange, &note, &key).await {
                 is_published = false;
                 self.tell(&format!("the head of the audit was not published: {error}"));
             }
@@ -113,6 +114,33 @@ impl Node {
             // Only if every place took it: a failure is tried again in the next turn.
             self.published = Some(head.size);
         }
+    }
+
+    /// Leaves the newest head at a place, unless the head that is there is not of this log's
+    /// past: then it is what shows others that this log was rolled back, and stays.
+    async fn publish_at(
+        &self,
+        exchange: &HeadExchange,
+        note: &SignedNote,
+        key: &NoteKey,
+    ) -> Result<(), StoreError> {
+        let place = match exchange {
+            HeadExchange::Witnessed => return Ok(()),
+            HeadExchange::Folder(folder) => folder.display().to_string(),
+            HeadExchange::Database(_) => "audit_heads".to_owned(),
+        };
+        let store = self.engine.store().clone();
+        let there = match exchange {
+            // By name: a table full of other names must not hide it.
+            HeadExchange::Database(database) => Vec::from_iter(database.head_of(key.name()).await?),
+            HeadExchange::Witnessed | HeadExchange::Folder(_) => exchange.heads(&store).await?,
+        };
+        let checked = tokio::task::spawn_blocking(move || {
+            let audit = store.audit();
+            audit.check_published(&there, &place)
+        });
+        checked.await.map_err(|_| StoreError::Closed)??;
+        exchange.publish(note, key).await
     }
 
     /// Shows the newest head to one other node, as its witness.
@@ -142,14 +170,37 @@ impl Node {
     /// Anchors the newest heads of others, if that is due.
     async fn anchor(&mut self, audit: &AuditConfig) {
         let mut notes: Vec<SignedNote> = Vec::new();
+        let mut witnessed = WitnessedLogs::default();
         for exchange in self.exchanges(audit) {
-            match exchange.heads(self.engine.store()).await {
-                Ok(heads) => notes.extend(heads),
-                Err(error) => self.tell(&format!("the heads of others cannot be read: {error}")),
+            let heads = exchange.heads(self.engine.store()).await;
+            match (heads, &exchange) {
+                (Ok(heads), HeadExchange::Witnessed) => witnessed.heads = heads,
+                (Ok(heads), HeadExchange::Folder(_) | HeadExchange::Database(_)) => {
+                    notes.extend(heads);
+                }
+                (Err(error), _) => {
+                    self.tell(&format!("the heads of others cannot be read: {error}"));
+                }
             }
         }
+        let store = self.engine.store().clone();
+        let kept = tokio::task::spawn_blocking(move || store.audit().conflicts());
+        match kept.await {
+            Ok(Ok(kept)) => {
+                let forked = kept.iter().filter(|it| it.conflict == HeadConflict::Forked);
+                witnessed.forked = forked.map(|it| it.origin.clone()).collect();
+            }
+            Ok(Err(error)) => {
+                // Without it, a fork could be anchored.
+                self.tell(&format!("heads of others are not anchored: {error}"));
+                return;
+            }
+            Err(_) => return,
+        }
         let keys: Vec<NoteKey> = audit.peers.iter().map(|peer| peer.key.clone()).collect();
-        let sighting = self.plan.look(&notes, &keys, &is_signature_sound);
+        let sighting = self
+            .plan
+            .look(&notes, &witnessed, &keys, &is_signature_sound);
         // A head that contradicts an earlier one is evidence, so it is told even if nothing
         // is anchored.
         for fault in &sighting.faults {

@@ -57,6 +57,7 @@ fn dashboards_alerts_and_the_guide_name_what_a_server_shows() {
         "ringfence_approvals_waiting 0",
         "ringfence_audit_owed 0",
         "ringfence_audit_signing_fault 0",
+        "ringfence_audit_contradictions 0",
         "ringfence_servers{state=\"failed\"} 0",
         "ringfence_jails_running 0",
         "ringfence_jail_layer{layer=\"files\"} 1",

@@ -2,6 +2,7 @@
 //! was rolled back although nothing in that log's own home can show it.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::Value;
@@ -93,9 +94,59 @@ fn a_second_ringfence_cosigns_growth_and_notices_a_roll_back() {
     let forked = run(&before, &["audit", "witness", &url]);
     assert!(forked.starts_with("exit 2"), "{forked}");
     assert!(forked.contains("the witness answers 422"), "{forked}");
+    assert!(!forked.contains("\\n"), "{forked}");
+    // It goes on to a greater length than the witness saw: the same fork, told once.
+    make_call(&before);
+    make_call(&before);
+    let longer = run(&before, &["audit", "witness", &url]);
+    assert!(longer.contains("the witness answers 422"), "{longer}");
 
     assert_eq!(terminate(&mut server), Some(0));
     let list = run(&witness, &["audit", "witness", "--list"]);
     let name = key.split('+').next().unwrap();
     assert!(list.contains(name), "{list}");
+    // The witness raised the alarm, wrote it down, and kept both heads.
+    let mut said = String::new();
+    server
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!(said.matches("its log was forked").count(), 1, "{said}");
+    let notices = run(&witness, &["audit", "list", "--kind", "notice"]);
+    assert_eq!(
+        notices.matches("audit.contradicted").count(),
+        1,
+        "{notices}"
+    );
+    let evidence = witness.join("audit/conflicts");
+    let kept = fs::read_to_string(&evidence).unwrap();
+    assert_eq!(
+        kept.matches(&format!("\u{2014} {name} ")).count(),
+        2,
+        "{kept}"
+    );
+    // Anyone who has the key can hold the log against them.
+    let (evidence, log) = (evidence.display().to_string(), before.display().to_string());
+    let words = ["audit", "verify", "--home", &log, "--checkpoint", &evidence];
+    let found = ringfence(&words).shown();
+    assert!(found.starts_with("exit 1"), "{found}");
+    // When the owner knows why, the log counts again from its next head.
+    let id = notices.split("  ").find(|word| word.len() == 36).unwrap();
+    let note = [
+        "audit",
+        "acknowledge",
+        id,
+        "--note",
+        "a backup was put back",
+    ];
+    let known = run(&witness, &note);
+    assert!(known.starts_with("exit 0"), "{known}");
+    assert_eq!(
+        fs::read_to_string(witness.join("audit/conflicts")).unwrap(),
+        ""
+    );
+    let list = run(&witness, &["audit", "witness", "--list"]);
+    assert!(!list.contains(name), "{list}");
 }

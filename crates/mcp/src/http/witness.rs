@@ -8,7 +8,6 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use engine::Clock;
 use model::limits;
 use model::record::witness::{WitnessRefusal, WitnessRequest};
 
@@ -33,13 +32,7 @@ async fn add(State(door): State<Door>, body: String) -> Response {
         Ok(request) => request,
         Err(refusal) => return refused(refusal),
     };
-    let answered = tokio::task::spawn_blocking(move || {
-        let engine = door.engine();
-        let config = engine.registry().current().config.clone();
-        let seconds = u64::try_from(Clock::system().now_ms() / 1_000).unwrap_or(0);
-        let witnessed = engine.store().witnessed();
-        witnessed.add(&request, &config.audit.witnessed_keys(), seconds)
-    });
+    let answered = tokio::task::spawn_blocking(move || door.engine().witness(&request));
     match answered.await {
         Ok(Ok(Ok(signature))) => format!("{signature}\n").into_response(),
         Ok(Ok(Err(refusal))) => refused(refusal),

@@ -56,6 +56,7 @@ pub(super) struct LoadGauges {
     audit_signed: Count,
     audit_unsigned: Count,
     audit_signing_fault: Count,
+    audit_contradictions: Count,
     jail: JailGauges,
     shipping: ShipGauges,
     store_answer: Seconds,
@@ -175,6 +176,8 @@ impl LoadGauges {
         );
         let about = "1 if no head can be signed over the audit log";
         let audit_signing_fault = count("audit_signing_fault", about);
+        let about = "Contradictions between signed heads of other logs that are kept";
+        let audit_contradictions = count("audit_contradictions", about);
         let jobs_running = count("jobs_running", "Background jobs that run");
         let mut total = |name: &str, about: &str| {
             let counter = Counter::default();
@@ -215,6 +218,7 @@ impl LoadGauges {
             audit_signed,
             audit_unsigned,
             audit_signing_fault,
+            audit_contradictions,
             jail: JailGauges::new(registry),
             shipping: ShipGauges::new(registry),
             store_answer,
@@ -257,6 +261,9 @@ impl LoadGauges {
         self.audit_unsigned.set(load.signing.unsigned);
         let has_fault = load.signing.fault.is_some();
         self.audit_signing_fault.set(u64::from(has_fault));
+        if let Some(contradictions) = load.contradictions {
+            self.audit_contradictions.set(contradictions);
+        }
         self.jail.set(&load.jail);
         self.shipping.set(&load.shipping);
         if let Some(us) = load.store_us {

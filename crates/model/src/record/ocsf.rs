@@ -113,8 +113,8 @@ impl OcsfEvents {
             "type_uid": 300_400 + activity,
             "time": notice.at_ms,
             "severity_id": match notice.act {
-                // Records are missing.
-                Act::AuditCut => 5,
+                // Records are missing, or another log is not what it was.
+                Act::AuditCut | Act::AuditContradicted => 5,
                 _ => 1,
             },
             "status_id": 1,

@@ -40,6 +40,27 @@ pub enum WitnessRefusal {
     Fork,
 }
 
+/// How a head that a log signed contradicts the head that a witness saw before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HeadConflict {
+    /// It does not extend what was seen: the log went on differently.
+    Forked,
+    /// It covers fewer records: the log was rolled back, or an old head is shown again.
+    RolledBack,
+}
+
+impl HeadConflict {
+    /// How two signed heads of one log contradict each other; `shown` was refused as an
+    /// extension of `seen`.
+    #[must_use]
+    pub fn between(seen: &TreeHead, shown: &TreeHead) -> HeadConflict {
+        match shown.size < seen.size {
+            true => HeadConflict::RolledBack,
+            false => HeadConflict::Forked,
+        }
+    }
+}
+
 impl FromStr for WitnessRequest {
     type Err = WitnessRefusal;
 
@@ -99,6 +120,25 @@ impl WitnessRequest {
             true => Ok(head),
             false => Err(WitnessRefusal::Fork),
         }
+    }
+
+    /// How the head contradicts the one that was seen of its log, if that is why it was
+    /// refused. Other refusals say nothing about the log: its key may not have signed the
+    /// head.
+    #[must_use]
+    pub fn conflict(&self, refusal: WitnessRefusal, seen: &TreeHead) -> Option<HeadConflict> {
+        let shown = self.note.head().ok()?;
+        let is_other =
+            shown.size < seen.size || (shown.size == seen.size && shown.root != seen.root);
+        let is_conflict = match refusal {
+            WitnessRefusal::Fork => true,
+            // Only a wrong guess of what was seen, unless the head itself says more.
+            WitnessRefusal::Conflict(_) => is_other,
+            WitnessRefusal::Malformed | WitnessRefusal::UnknownLog | WitnessRefusal::Signature => {
+                false
+            }
+        };
+        is_conflict.then(|| HeadConflict::between(seen, &shown))
     }
 }
 
@@ -204,6 +244,39 @@ mod tests {
             judge(&swapped, seen(&["a", "b"])),
             Err(WitnessRefusal::Fork)
         );
+    }
+
+    #[test]
+    fn a_refusal_tells_whether_the_log_contradicts_itself() {
+        let head = |leaves: &[&str]| request(0, leaves, Vec::new()).note.head().expect("a head");
+        let conflict = |request: &WitnessRequest, refusal, known: &[&str]| {
+            request.conflict(refusal, &head(known))
+        };
+        let forked = request(1, &["x", "b"], vec![TreeHash::leaf(b"b")]);
+        let (fork, other) = (WitnessRefusal::Fork, WitnessRefusal::Conflict(2));
+        assert_eq!(conflict(&forked, fork, &["a"]), Some(HeadConflict::Forked));
+        assert_eq!(
+            conflict(&forked, other, &["a", "b"]),
+            Some(HeadConflict::Forked)
+        );
+        let back = request(0, &["a"], Vec::new());
+        assert_eq!(
+            conflict(&back, other, &["a", "b"]),
+            Some(HeadConflict::RolledBack)
+        );
+        // A log that has forgotten what it showed asks again, with the number it is told.
+        let again = request(0, &["a", "b"], Vec::new());
+        assert_eq!(conflict(&again, other, &["a", "b"]), None);
+        let grown = request(0, &["a", "b", "c"], Vec::new());
+        assert_eq!(conflict(&grown, other, &["a", "b"]), None);
+        // Without the signature of the log, a head says nothing about it.
+        for refusal in [
+            WitnessRefusal::Malformed,
+            WitnessRefusal::UnknownLog,
+            WitnessRefusal::Signature,
+        ] {
+            assert_eq!(conflict(&back, refusal, &["a", "b"]), None);
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! A thread of its own computes and signs, behind the index, from records that are on
 //! the disk. No call waits for it.
 
+/// Heads of other logs that contradict what was seen of them.
+pub(crate) mod conflicts;
 /// Heads in the order they were signed.
 pub(crate) mod head_file;
 /// The key that signs.
@@ -14,6 +16,8 @@ pub(crate) mod nodes;
 pub(crate) mod offline;
 /// Proofs about single records.
 pub(crate) mod prove;
+/// Heads of this log that others have, held against it.
+pub(crate) mod published;
 /// The newest head, remembered in the database.
 pub(crate) mod remembered;
 /// Who signs, and when.

@@ -110,7 +110,8 @@ impl ShipDatabase {
         wait_for("ship the audit", copy(client.get()?, rows)).await
     }
 
-    /// Leaves the newest head of a log; an older one never replaces a newer.
+    /// Leaves the newest head of a log; an older one never replaces a newer. Whether the one
+    /// that is there is of this log's past is what `Audit::check_published` says before.
     pub(crate) async fn publish(&self, note: &SignedNote, key: &NoteKey) -> Result<(), StoreError> {
         let head = note.head().map_err(|_| StoreError::Unsigned {
             what: "the newest head cannot be read".to_owned(),
@@ -141,6 +142,15 @@ impl ShipDatabase {
                 what: "`audit_heads` holds a head of this log that it did not sign".to_owned(),
             }),
         }
+    }
+
+    /// The newest head of a node that is there.
+    pub async fn head_of(&self, node: &str) -> Result<Option<SignedNote>, StoreError> {
+        let client = self.client().await?;
+        let sql = "SELECT note FROM audit_heads WHERE node = $1";
+        let row = wait_for("read the head", client.get()?.query_opt(sql, &[&node])).await?;
+        let note = row.map(|row| column::<String>(&row, 0)).transpose()?;
+        Ok(note.and_then(|note| note.parse().ok()))
     }
 
     /// The newest heads of all nodes.

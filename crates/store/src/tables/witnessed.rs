@@ -117,6 +117,17 @@ impl WitnessedHeads {
         })
     }
 
+    /// Forgets a log, so that its next head is taken as the first. What is lost is the
+    /// memory of what it was before.
+    pub fn forget(&self, origin: &str) -> Result<(), StoreError> {
+        let writers = Writers::OneOf(LockedTable::Witnessed);
+        self.tables
+            .change("forget another log", &writers, |change| {
+                let sql = "DELETE FROM witnessed WHERE origin = ?1";
+                change.execute(sql, values![origin]).map(drop)
+            })
+    }
+
     fn home_key(&self) -> Result<HomeKey, StoreError> {
         match HomeKey::find(&self.home)? {
             Some(key) => Ok(key),

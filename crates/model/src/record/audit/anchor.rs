@@ -5,7 +5,7 @@
 //! This module decides which heads are worth a record, and when. Heads come from outside,
 //! so each is believed only with the signature of a key the operator named.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,16 @@ pub struct AnchorPlan {
     place: u64,
 }
 
+/// What this node knows of other logs as their witness.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WitnessedLogs {
+    /// The newest head of each log, shown to extend every one before it.
+    pub heads: Vec<SignedNote>,
+    /// The names of logs that signed a head which does not extend what was seen. Of these,
+    /// a head from elsewhere counts for nothing: it may continue the fork.
+    pub forked: BTreeSet<String>,
+}
+
 /// What the heads that were seen amount to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sighting {
@@ -55,18 +65,21 @@ pub struct Sighting {
 }
 
 impl AnchorPlan {
-    /// Holds heads against the keys of their logs and what was anchored before. Heads of
-    /// logs without a key are ignored.
+    /// Holds heads against the keys of their logs, what was witnessed and what was anchored
+    /// before. Heads of logs without a key are ignored.
     #[must_use]
     pub fn look(
         &self,
         notes: &[SignedNote],
+        witnessed: &WitnessedLogs,
         keys: &[NoteKey],
         sound: CheckSignature<'_>,
     ) -> Sighting {
         let mut sighting = Sighting::default();
         let mut newest: BTreeMap<String, (TreeHead, &SignedNote)> = BTreeMap::new();
-        for note in notes {
+        // Those first: of two heads over one size, the one that was proved stays.
+        let proved = witnessed.heads.iter().map(|note| (note, true));
+        for (note, is_proved) in proved.chain(notes.iter().map(|note| (note, false))) {
             // Notes come from outside. What is no head says nothing about a log.
             let Ok(head) = note.head() else {
                 continue;
@@ -83,6 +96,10 @@ impl AnchorPlan {
                 continue;
             }
             if let Some((known, _)) = newest.get(&head.origin) {
+                if !is_proved && head.size > known.size && witnessed.forked.contains(&head.origin) {
+                    sighting.faults.push(unproved(&head));
+                    continue;
+                }
                 if differ(known, &head) {
                     sighting.faults.push(forked(&head));
                 }
@@ -172,6 +189,14 @@ fn forked(head: &TreeHead) -> String {
     )
 }
 
+fn unproved(head: &TreeHead) -> String {
+    format!(
+        "heads of `{}` are not anchored: it signed one that does not extend what this node saw, \
+         and these may continue it",
+        shown(&head.origin)
+    )
+}
+
 fn shown(name: &str) -> String {
     elided(&one_line(name), 80)
 }
@@ -209,7 +234,11 @@ mod tests {
     }
 
     fn look(plan: &AnchorPlan, notes: &[SignedNote]) -> Sighting {
-        plan.look(notes, &[key("b"), key("c")], &by_length)
+        look_beside(plan, &WitnessedLogs::default(), notes)
+    }
+
+    fn look_beside(plan: &AnchorPlan, witnessed: &WitnessedLogs, notes: &[SignedNote]) -> Sighting {
+        plan.look(notes, witnessed, &[key("b"), key("c")], &by_length)
     }
 
     fn anchored(plan: &mut AnchorPlan, notes: &[SignedNote], now_ms: i64, end: u64) -> bool {
@@ -288,5 +317,37 @@ mod tests {
         // Two heads of one size, seen in two places.
         let both = look(&plan, &[note("b", 9, "x"), note("b", 9, "y")]);
         assert!(both.faults.join("").contains("was forked"), "{both:?}");
+    }
+
+    #[test]
+    fn a_head_that_contradicts_what_was_witnessed_is_never_anchored() {
+        let plan = AnchorPlan::default();
+        let mut witnessed = WitnessedLogs {
+            heads: vec![note("b", 9, "x")],
+            forked: BTreeSet::new(),
+        };
+        // Over the same records: the one that was proved is taken, whatever else there is.
+        let found = look_beside(&plan, &witnessed, &[note("b", 9, "y")]);
+        assert_eq!(found.news["b"], note("b", 9, "x"));
+        assert!(found.faults.join("").contains("was forked"), "{found:?}");
+        // Longer ones count, because a node need not show itself to all.
+        let found = look_beside(&plan, &witnessed, &[note("b", 12, "y"), note("c", 3, "z")]);
+        assert_eq!(found.news["b"], note("b", 12, "y"));
+        // But not after a fork was seen.
+        witnessed.forked.insert("b".to_owned());
+        let found = look_beside(&plan, &witnessed, &[note("b", 12, "y"), note("c", 3, "z")]);
+        assert_eq!(found.news["b"], note("b", 9, "x"));
+        assert_eq!(found.news["c"], note("c", 3, "z"));
+        assert!(
+            found
+                .faults
+                .join("")
+                .contains("heads of `b` are not anchored"),
+            "{found:?}"
+        );
+        // The way it grows with proofs is open.
+        witnessed.heads.push(note("b", 14, "w"));
+        let found = look_beside(&plan, &witnessed, &[]);
+        assert_eq!(found.news["b"], note("b", 14, "w"));
     }
 }

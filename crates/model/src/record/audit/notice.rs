@@ -179,11 +179,17 @@ pub enum Act {
     /// The owner acknowledged that records are missing.
     #[serde(rename = "audit.cut_acknowledged")]
     AuditCutAcknowledged,
+    /// Another log that this node vouches for signed heads that contradict each other.
+    #[serde(rename = "audit.contradicted")]
+    AuditContradicted,
+    /// The owner knows why; that log is seen again as if for the first time.
+    #[serde(rename = "audit.contradiction_acknowledged")]
+    AuditContradictionAcknowledged,
 }
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 32] = [
+    pub const ALL: [Act; 34] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
@@ -216,6 +222,8 @@ impl Act {
         Act::JobEnded,
         Act::AuditCut,
         Act::AuditCutAcknowledged,
+        Act::AuditContradicted,
+        Act::AuditContradictionAcknowledged,
     ];
 
     /// The word in the audit.
@@ -254,6 +262,8 @@ impl Act {
             Act::JobEnded => "job.ended",
             Act::AuditCut => "audit.cut",
             Act::AuditCutAcknowledged => "audit.cut_acknowledged",
+            Act::AuditContradicted => "audit.contradicted",
+            Act::AuditContradictionAcknowledged => "audit.contradiction_acknowledged",
         }
     }
 }

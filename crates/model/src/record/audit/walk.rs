@@ -285,7 +285,9 @@ impl Walk {
                 let is_about = |id: &String| notice.about.as_ref() == Some(id);
                 self.cuts.retain(|(id, _)| !is_about(id));
             }
-            Act::SettingsChanged
+            Act::AuditContradicted
+            | Act::AuditContradictionAcknowledged
+            | Act::SettingsChanged
             | Act::SettingsRefused
             | Act::RulesChanged
             | Act::ShadowRefused

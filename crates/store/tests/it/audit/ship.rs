@@ -2,10 +2,11 @@
 //! acknowledged, and a database that lies is found out.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, OnceLock};
 
 use model::record::audit::Status;
-use model::record::audit::anchor::{AnchorPace, AnchorPlan};
+use model::record::audit::anchor::{AnchorPace, AnchorPlan, WitnessedLogs};
 use model::record::note::NoteKey;
 use store::{
     Filter, HeadExchange, Retention, Rows, ShipDatabase, Shipper, Store, StoreError,
@@ -15,6 +16,7 @@ use store::{
 use tokio::runtime::{Builder, Runtime};
 
 use super::database::{new_database, run_sql};
+use super::nodes::copy_folder;
 use crate::scratch::{Home, cut, fill, opening};
 
 fn open(url: &str) -> Arc<ShipDatabase> {
@@ -289,13 +291,23 @@ fn nodes_find_each_others_heads_in_a_folder_and_in_the_database() {
         assert!(seen.contains(&note));
         // One node anchors the other, and not itself.
         let mut plan = AnchorPlan::default();
-        let sighting = plan.look(&seen, &keys[1..], &is_signature_sound);
+        let sighting = plan.look(
+            &seen,
+            &WitnessedLogs::default(),
+            &keys[1..],
+            &is_signature_sound,
+        );
         assert_eq!(sighting.news.len(), 1);
         let end = store.audit().head().unwrap().sequence;
         let anchor = plan.due(&sighting, 1_000, end, pace).unwrap();
         let link = store.audit().anchor(&anchor).unwrap();
         plan.note(&anchor, link.sequence);
-        let sighting = plan.look(&seen, &keys[1..], &is_signature_sound);
+        let sighting = plan.look(
+            &seen,
+            &WitnessedLogs::default(),
+            &keys[1..],
+            &is_signature_sound,
+        );
         assert!(sighting.news.is_empty());
         // An older head does not take the place of a newer one.
         let fault = wait(exchange.publish(&early, &keys[1])).unwrap_err();
@@ -307,4 +319,117 @@ fn nodes_find_each_others_heads_in_a_folder_and_in_the_database() {
     drop(store);
     let verified = one.store().audit().verify(None).unwrap();
     assert_eq!((verified.broken, verified.anchors), (None, 2));
+}
+
+/// Signs until the head covers all records.
+fn sign_all(store: &Store) {
+    let end = store.audit().head().unwrap().sequence;
+    while store.audit().sign().unwrap() < end {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_log_that_went_on_differently_after_a_roll_back_is_held_against_its_published_head() {
+    let database = open(&new_database());
+    let home = filled("ship-fork", 5);
+    let before = home.path.with_extension("before");
+    copy_folder(&home.path, &before);
+    let store = home.store();
+    let key = key(&store);
+    fill(&store, 5..10);
+    sign_all(&store);
+    let known = store.audit().signed_head().unwrap();
+    let exchange = HeadExchange::Database(Arc::clone(&database));
+    wait(exchange.publish(&known, &key)).unwrap();
+    let there = wait(database.head_of(key.name())).unwrap().unwrap();
+    assert_eq!(there, known);
+    let check = |store: &Store| {
+        let checked = store
+            .audit()
+            .check_published(std::slice::from_ref(&there), "audit_heads");
+        checked.map_err(|error| error.to_string())
+    };
+    // Its own past.
+    fill(&store, 10..12);
+    sign_all(&store);
+    assert_eq!(check(&store), Ok(()));
+    drop(store);
+    // Attack: the home of before, which is whole in itself.
+    fs::remove_dir_all(&home.path).unwrap();
+    copy_folder(&before, &home.path);
+    let store = home.store();
+    fill(&store, 20..21);
+    sign_all(&store);
+    let fault = check(&store).unwrap_err();
+    assert!(fault.contains("was rolled back, or another"), "{fault}");
+    // It becomes longer than it was.
+    fill(&store, 21..40);
+    sign_all(&store);
+    assert_eq!(store.audit().verify(None).unwrap().broken, None);
+    let fault = check(&store).unwrap_err();
+    assert!(
+        fault.contains("10 records that are not those") || fault.contains("went on differently"),
+        "{fault}"
+    );
+    // A head of another log says nothing about this one.
+    let other = filled("ship-fork-other", 50);
+    let other = other.store();
+    sign_all(&other);
+    let foreign = other.audit().signed_head().unwrap();
+    assert!(
+        store
+            .audit()
+            .check_published(&[foreign], "audit_heads")
+            .is_ok()
+    );
+    let _ = fs::remove_dir_all(&before);
+}
+
+#[test]
+fn columns_that_no_hash_covers_are_held_against_the_records() {
+    let url = new_database();
+    let home = filled("ship-columns", 5);
+    let store = home.store();
+    let mut shipper = Shipper::new(&store, open(&url)).unwrap();
+    ship_all(&mut shipper);
+    let mark = fs::metadata(home.path.join("audit/shipped")).unwrap();
+    assert_eq!(mark.permissions().mode() & 0o777, 0o600);
+    let folder = home.path.with_extension("logs");
+    let fault = || {
+        let _ = fs::remove_dir_all(&folder);
+        let logs = wait(open(&url).write_logs(&folder)).unwrap();
+        assert_eq!((logs.len(), logs[0].last), (1, 10));
+        let fault = logs[0].fault.clone();
+        fault.map(|fault| (fault.sequence, fault.what))
+    };
+    assert_eq!(fault(), None);
+    let said = "the columns that lists use are not what its body says: ";
+    for (set, sequence, columns) in [
+        ("caller = 'carol', tool = 'other'", 3, "caller, tool"),
+        ("status = 'refused'", 4, "status"),
+        ("at_ms = at_ms + 1", 5, "at_ms"),
+        ("opened = 1", 6, "opened"),
+        ("id = 'x'", 7, "id"),
+        ("differs = NULL", 8, "differs"),
+    ] {
+        run_sql(
+            &url,
+            &format!(
+                "CREATE TABLE kept AS SELECT * FROM audit_records; \
+                 UPDATE audit_records SET {set} WHERE sequence = {sequence}"
+            ),
+        );
+        assert_eq!(
+            fault(),
+            Some((sequence, format!("{said}{columns}"))),
+            "{set}"
+        );
+        run_sql(
+            &url,
+            "DELETE FROM audit_records; INSERT INTO audit_records SELECT * FROM kept; \
+             DROP TABLE kept",
+        );
+    }
+    let _ = fs::remove_dir_all(&folder);
 }
