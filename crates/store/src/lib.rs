@@ -59,7 +59,7 @@ pub use postgres::address::{SecretReader, set_secret_reader};
 pub use postgres::schema::SchemaStatus;
 pub use share::{OWN_TABLES, SettingsEdit, SharedFiles, SyncedFiles};
 pub use ship::{NodeItem, ShipDatabase, ShippedLog, Shipper};
-pub use store::{Store, StoreStatus};
+pub use store::{LocalAudit, Store, StoreStatus};
 pub use tables::approvals::{Approval, Approvals};
 pub use tables::callers::CallerRecords;
 pub use tables::jobs::{JobEnd, JobRow, Jobs, NewJob, WithOrphans};

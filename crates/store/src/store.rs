@@ -80,6 +80,14 @@ impl Store {
     /// Opens the store of a home, creating both if absent, and closes the calls that
     /// dead processes left open.
     pub fn open(home: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
+        Store::open_with(home, settings, Cluster::of)
+    }
+
+    fn open_with(
+        home: &Path,
+        settings: StoreSettings,
+        find_cluster: impl FnOnce(&Path) -> Result<Option<Arc<Cluster>>, StoreError>,
+    ) -> Result<Store, StoreError> {
         let database = database::prepare(home)?;
         // After the database was made: `prepare` takes rights away from
         // others where it can.
@@ -94,7 +102,7 @@ impl Store {
         let process = Arc::clone(liveness.identity().id());
         let (writer, crashed) = Writer::open(&home, liveness.identity(), settings)?;
         let writer = Arc::new(writer);
-        let cluster = Cluster::of(&home)?;
+        let cluster = find_cluster(&home)?;
         let shared = cluster.as_ref();
         if let Some(cluster) = shared {
             cluster.news().join(&process, cluster.pool())?;
@@ -259,6 +267,29 @@ impl Store {
             owed: shared.owed(),
             crashed: self.inner.crashed,
         }
+    }
+}
+
+/// The audit of one home without the rest of its store. Evidence is in the home alone, so
+/// this opens while a store that the home shares with others does not answer.
+#[derive(Clone, Debug)]
+pub struct LocalAudit {
+    store: Store,
+}
+
+impl LocalAudit {
+    /// Opens the audit of a home, as [`Store::open`] does.
+    pub fn open(home: &Path, settings: StoreSettings) -> Result<LocalAudit, StoreError> {
+        // Without the cluster, the other tables would be those of the home. They are not
+        // reachable from here.
+        let store = Store::open_with(home, settings, |_| Ok(None))?;
+        Ok(LocalAudit { store })
+    }
+
+    /// The audit.
+    #[must_use]
+    pub fn audit(&self) -> &Audit {
+        self.store.audit()
     }
 }
 

@@ -14,8 +14,8 @@ use model::text::{elided, one_line};
 use serde_json::json;
 use store::gauge::log_read;
 use store::{
-    Audit, AuditEntry, AuditItem, Filter, FoundEntry, NoticeEntry, Retention, Rows, Store,
-    StoreSettings,
+    Audit, AuditEntry, AuditItem, Filter, FoundEntry, LocalAudit, NoticeEntry, Retention, Rows,
+    Store, StoreSettings,
 };
 
 use crate::arguments::{
@@ -43,24 +43,32 @@ pub(crate) fn run(
         return Ok(exit);
     }
     let home = wiring::absolute_home(arguments.home())?;
-    let store = Store::open(&home, StoreSettings::standard())?;
-    let audit = store.audit();
+    let settings = StoreSettings::standard();
+    // The log is in the home: it can be read while a store that nodes share does not answer.
+    let local = || LocalAudit::open(&home, settings);
     match &arguments.command {
         AuditCommand::List(list) if list.nodes => {
             let filter = list_filter(list)?;
             nodes::run_list(&home, &filter, printer)
         }
-        AuditCommand::List(list) => run_list(audit, list, printer),
-        AuditCommand::Show(show) => run_show(audit, show, printer),
-        AuditCommand::Verify(verify) => run_verify(audit, verify, printer),
-        AuditCommand::Export(export) => run_export(audit, export, printer),
-        AuditCommand::Tail(tail) => run_tail(audit, tail, printer),
-        AuditCommand::Prune(prune) => run_prune(audit, prune, printer),
-        AuditCommand::Acknowledge(acknowledge) => run_acknowledge(&store, acknowledge, printer),
-        AuditCommand::Key(_) => evidence::run_key(audit, printer),
-        AuditCommand::Checkpoint(_) => evidence::run_checkpoint(audit, printer),
-        AuditCommand::Prove(prove) => evidence::run_prove(audit, prove, printer),
-        AuditCommand::Witness(witness) => evidence::run_witness(&store, &home, witness, printer),
+        AuditCommand::List(list) => run_list(local()?.audit(), list, printer),
+        AuditCommand::Show(show) => run_show(local()?.audit(), show, printer),
+        AuditCommand::Verify(verify) => run_verify(local()?.audit(), verify, printer),
+        AuditCommand::Export(export) => run_export(local()?.audit(), export, printer),
+        AuditCommand::Tail(tail) => run_tail(local()?.audit(), tail, printer),
+        AuditCommand::Prune(prune) => run_prune(local()?.audit(), prune, printer),
+        AuditCommand::Key(_) => evidence::run_key(local()?.audit(), printer),
+        AuditCommand::Checkpoint(_) => evidence::run_checkpoint(local()?.audit(), printer),
+        AuditCommand::Prove(prove) => evidence::run_prove(local()?.audit(), prove, printer),
+        // What this home saw of other logs is in the store, with the nodes that share it.
+        AuditCommand::Acknowledge(acknowledge) => {
+            let store = Store::open(&home, settings)?;
+            run_acknowledge(&store, acknowledge, printer)
+        }
+        AuditCommand::Witness(witness) => {
+            let store = Store::open(&home, settings)?;
+            evidence::run_witness(&store, &home, witness, printer)
+        }
     }
 }
 

@@ -397,6 +397,13 @@ fn shipped_logs_are_listed_and_verified_from_the_database() {
              DELETE FROM audit_records WHERE sequence > 2",
             "INSERT INTO audit_records SELECT * FROM cut ON CONFLICT DO NOTHING",
         ),
+        // No hash covers what lists filter by.
+        (
+            "UPDATE audit_records SET caller = caller || 'x', status = 'refused' \
+             WHERE kind <> 'checkpoint'",
+            "UPDATE audit_records SET caller = left(caller, -1), \
+             status = CASE WHEN kind = 'close' THEN 'done' END WHERE kind <> 'checkpoint'",
+        ),
     ] {
         nodes.sql(act);
         let found = verify();
@@ -405,6 +412,39 @@ fn shipped_logs_are_listed_and_verified_from_the_database() {
         assert!(found.contains(log), "{act}: {found}");
         nodes.sql(undo);
     }
+    let whole = verify();
+    assert!(whole.starts_with("exit 0"), "{whole}");
+    // The rows of the whole node: nothing that is left contradicts that.
+    let own = key(&a);
+    let own = own.split('+').next().unwrap();
+    nodes.sql(&format!("DELETE FROM audit_records WHERE node = '{own}'"));
+    let found = verify();
+    assert!(found.starts_with("exit 1"), "{found}");
+    assert!(
+        found.contains("none of its records is in the database"),
+        "{found}"
+    );
+}
+
+/// Evidence is in each home: it can be read while the database is away.
+#[test]
+fn the_audit_is_read_while_the_shared_store_does_not_answer() {
+    let home = scratch("cluster-away");
+    let done = run(&home, &["run", "countWords", "--args", r#"{"text": "a"}"#]);
+    assert!(done.starts_with("exit 0"), "{done}");
+    let settings = "[store]\nurl = \"postgres://postgres@127.0.0.1:1/x?sslmode=disable\"\n";
+    fs::write(home.join("ringfence.toml"), settings).unwrap();
+    for word in ["verify", "list", "key", "checkpoint", "export"] {
+        let shown = run(&home, &["audit", word]);
+        assert!(shown.starts_with("exit 0"), "{word}: {shown}");
+    }
+    let doctor = run(&home, &["doctor"]);
+    assert!(
+        doctor.contains("look whether the shared store answers; its address is `url` in `[store]`"),
+        "{doctor}"
+    );
+    assert!(!doctor.contains("room and rights"), "{doctor}");
+    assert!(!doctor.contains("mend ringfence.toml"), "{doctor}");
 }
 
 /// Thirty units for sixty calls on both nodes: thirty run.

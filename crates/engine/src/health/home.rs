@@ -12,7 +12,7 @@ use store::settings::{CONFIG_FILE, RULES_FOLDER};
 use store::{Filter, Store, StoreError, StoreSettings};
 
 use crate::engine::{Engine, EngineSettings, SECRETS_FILE};
-use crate::error::causes;
+use crate::error::{EngineError, causes};
 use crate::limit;
 use crate::services::Alarm;
 use crate::settings::{folder_faults, read_config};
@@ -21,6 +21,8 @@ use crate::upkeep;
 /// 2026-01-01. A clock before this was never set.
 const CLOCK_MS_MIN: i64 = 1_767_225_600_000;
 const CLOCK_FIX: &str = "set the system's clock";
+const SHARED_STORE_FIX: &str = "look whether the shared store answers; its address is `url` in \
+                                `[store]` of ringfence.toml";
 /// What people or we change in a home.
 const DATED: &[&str] = &[
     CONFIG_FILE,
@@ -93,7 +95,7 @@ pub fn examine(
         }
         Err(error) => {
             let fix = fix(&error);
-            let fix = fix.unwrap_or_else(|| "give the home folder room and rights".to_owned());
+            let fix = fix.unwrap_or_else(|| store_fix(&error).to_owned());
             let what = causes(&error);
             findings.push(wrong("store", what, fix));
             findings.push(clock(None));
@@ -104,6 +106,25 @@ pub fn examine(
     findings.extend(opened(home));
     findings.extend(folders(home));
     findings
+}
+
+/// What to do about a store that cannot be opened.
+fn store_fix(error: &StoreError) -> &'static str {
+    match is_of_shared_store(error) {
+        true => SHARED_STORE_FIX,
+        false => "give the home folder room and rights",
+    }
+}
+
+/// Whether the store that the home shares with other nodes is the cause.
+fn is_of_shared_store(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Unavailable { .. }
+            | StoreError::InDoubt { .. }
+            | StoreError::Shared { .. }
+            | StoreError::Address { .. }
+    )
 }
 
 /// Whose clients may answer questions about their own calls.
@@ -287,6 +308,9 @@ fn opened(home: &Path) -> Vec<HomeFinding> {
         // Silent: what it would say is told as findings.
         EngineSettings::new(home.to_path_buf(), Environment::empty(), Alarm::new(|_| ()));
     match Engine::open(settings) {
+        Err(EngineError::Store(error)) if is_of_shared_store(&error) => {
+            vec![wrong("settings", causes(&error), SHARED_STORE_FIX)]
+        }
         Err(error) => vec![wrong("settings", error.to_string(), "mend ringfence.toml")],
         Ok(engine) => vec![names(&engine), room(&engine), tools(&engine)],
     }
