@@ -62,6 +62,14 @@ pub(crate) fn engine_that_serves(
     Ok(Engine::open(serving_settings(home, env_file)?)?)
 }
 
+/// The engine of a Studio that runs by itself: a person sits at its terminal, and what they
+/// change by hand in the meantime goes to other nodes.
+pub(crate) fn engine_of_pages(home: &HomeArguments) -> anyhow::Result<Engine> {
+    let mut settings = command_settings(home, settings::environment())?;
+    settings.follows = false;
+    open_shown(settings, format_of(home))
+}
+
 /// The settings of such an engine.
 pub(crate) fn serving_settings(
     home: Option<&Path>,
@@ -81,20 +89,31 @@ pub(crate) fn engine_at(home: &HomeArguments) -> anyhow::Result<Engine> {
 }
 
 fn open(home: &HomeArguments, environment: Environment, single: bool) -> anyhow::Result<Engine> {
-    let format = if home.json {
-        Format::Json
-    } else {
-        Format::Human
-    };
+    let mut settings = command_settings(home, environment)?;
+    settings.single = single;
+    open_shown(settings, format_of(home))
+}
+
+fn format_of(home: &HomeArguments) -> Format {
+    match home.json {
+        true => Format::Json,
+        false => Format::Human,
+    }
+}
+
+fn command_settings(
+    home: &HomeArguments,
+    environment: Environment,
+) -> anyhow::Result<EngineSettings> {
     let home = absolute_home(home)?;
     let mut settings = EngineSettings::new(home, environment, alarm());
     settings.credentials = settings::credentials();
-    settings.single = single;
+    settings.follows = true;
     // Only a person at a terminal can be asked. A pipe that answers would be a program.
     if console::is_here() {
         settings.approver = Some(Arc::new(Terminal));
     }
-    open_shown(settings, format)
+    Ok(settings)
 }
 
 /// Opens an engine. After an upgrade or a crash the index of the audit is rebuilt, and

@@ -70,6 +70,9 @@ pub struct EngineSettings {
     /// One worker for one call, instead of what the operator set. For commands
     /// that make one call and end.
     pub single: bool,
+    /// Files that were changed by hand are not sent to other nodes. For commands: what one
+    /// of them changes itself is sent, and one that only lists changes nothing elsewhere.
+    pub follows: bool,
     /// The person at this process's own terminal, if there is one.
     pub approver: Option<Arc<dyn Approver>>,
     /// Where sentences for the operator go.
@@ -105,6 +108,7 @@ impl EngineSettings {
             credentials: None,
             program: WorkerProgram::ThisProgram,
             single: false,
+            follows: false,
             approver: None,
             alarm,
             powers: None,
@@ -171,7 +175,7 @@ impl Engine {
             Arc::clone(&catalog),
             Arc::clone(&callers),
             settings.policy.clone(),
-            alarm.clone(),
+            (alarm.clone(), settings.follows),
         )?);
         // Left by processes that died. What live ones use is younger than the bound.
         Scratch::sweep(home);

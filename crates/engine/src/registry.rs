@@ -14,7 +14,7 @@ use model::govern::consent::Granted;
 use model::govern::tool_policy::ToolPolicy;
 use model::govern::trust::{Strategy, TrustState};
 use model::record::audit::Act;
-use store::{Store, StoreError, SyncedFiles, ToolFolder};
+use store::{SharedFiles, Store, StoreError, SyncedFiles, ToolFolder};
 
 use crate::callers::CallerBook;
 use crate::catalog::Catalog;
@@ -47,6 +47,8 @@ pub struct Registry {
     callers: Arc<CallerBook>,
     policy: ToolPolicy,
     alarm: Alarm,
+    /// What is changed by hand is not sent to other nodes.
+    follows: bool,
     latest: Mutex<Latest>,
 }
 
@@ -68,6 +70,29 @@ struct Latest {
     keys: Option<Vec<String>>,
     /// Settings could not be written down and are to be tried again.
     is_owing: bool,
+    /// Why nothing could be read the last time, which is said once.
+    failing: Option<String>,
+}
+
+/// Why the newest settings were not taken.
+enum NotTaken {
+    /// They are wrong, or could not be written down.
+    Refused(String),
+    /// The shared store does not answer, so it is not known what they would do.
+    Store(EngineError),
+}
+
+impl NotTaken {
+    fn of(fault: EngineError) -> NotTaken {
+        match is_outage(&fault) {
+            true => NotTaken::Store(fault),
+            false => NotTaken::Refused(causes(&fault)),
+        }
+    }
+}
+
+fn is_outage(fault: &EngineError) -> bool {
+    matches!(fault, EngineError::Store(StoreError::Unavailable { .. }))
 }
 
 impl Registry {
@@ -79,7 +104,7 @@ impl Registry {
         catalog: Arc<Catalog>,
         callers: Arc<CallerBook>,
         policy: ToolPolicy,
-        alarm: Alarm,
+        (alarm, follows): (Alarm, bool),
     ) -> Result<Registry, EngineError> {
         let folder = ToolFolder::open(home)?;
         // Asked before reading: what changes while we read is read again.
@@ -87,7 +112,7 @@ impl Registry {
         let standing_version = store.publications().version()?;
         let files_revision = match store.shared_files() {
             None => 0,
-            Some(files) => say_synced(&alarm, &files.sync()?),
+            Some(files) => say_synced(&alarm, &brought_together(files, follows)?),
         };
         let settings = Arc::new(settings::read(home)?);
         names::check_preset(home, &settings, &catalog)?;
@@ -107,6 +132,7 @@ impl Registry {
             callers,
             policy,
             alarm,
+            follows,
             latest: Mutex::new(Latest {
                 snapshot: Arc::new(snapshot),
                 standing_version,
@@ -117,6 +143,7 @@ impl Registry {
                 gone: None,
                 keys: None,
                 is_owing: false,
+                failing: None,
             }),
         };
         registry.say_gone(&mut lock(&registry.latest), gone);
@@ -218,14 +245,26 @@ impl Registry {
         match taken {
             Ok(snapshot) => {
                 latest.snapshot = Arc::new(snapshot);
+                if latest.failing.take().is_some() {
+                    self.alarm.raise("the tools could be reloaded again");
+                }
                 // An unreadable version never equals; the next call tries again.
                 latest.standing_version = version.unwrap_or(u64::MAX);
             }
             // Fails closed: an old list may offer what was taken away since.
             Err(fault) => {
                 let why = causes(&fault);
-                self.alarm
-                    .raise(&format!("the tools could not be reloaded: {why}"));
+                // Each call and each look at the settings tries again. An outage is one
+                // cause, in whatever words each attempt ends.
+                let cause = match is_outage(&fault) {
+                    true => "the shared store does not answer".to_owned(),
+                    false => why.clone(),
+                };
+                if latest.failing.as_ref() != Some(&cause) {
+                    self.alarm
+                        .raise(&format!("the tools could not be reloaded: {why}"));
+                    latest.failing = Some(cause);
+                }
                 latest.snapshot = Arc::new(latest.snapshot.without_tools(why));
                 latest.standing_version = u64::MAX;
             }
@@ -245,7 +284,7 @@ impl Registry {
         }
         // Should it fail, the next call tries again.
         latest.files_revision = u64::MAX;
-        let synced = files.sync()?;
+        let synced = brought_together(files, self.follows)?;
         latest.files_revision = say_synced(&self.alarm, &synced);
         Ok(!synced.received.is_empty())
     }
@@ -281,7 +320,9 @@ impl Registry {
     fn again(&self, latest: &mut Latest) -> Result<Snapshot, EngineError> {
         let settings = match self.newest(latest) {
             Ok(settings) => settings,
-            Err(why) => {
+            // The settings may be good: an outage says nothing about them.
+            Err(NotTaken::Store(fault)) => return Err(fault),
+            Err(NotTaken::Refused(why)) => {
                 self.alarm.raise(&match latest.snapshot.owed {
                     None => {
                         format!("the new settings are not in force, the last good ones stay: {why}")
@@ -321,26 +362,26 @@ impl Registry {
     }
 
     /// The settings as they are now, if they can be used and were written down.
-    fn newest(&self, latest: &mut Latest) -> Result<Arc<Settings>, String> {
+    fn newest(&self, latest: &mut Latest) -> Result<Arc<Settings>, NotTaken> {
         let read = settings::read(&self.home).and_then(|settings| {
             names::check_preset(&self.home, &settings, &self.catalog)?;
             effective_baseline(&settings.config)?;
             Ok(settings)
         });
-        let settings = Arc::new(read.map_err(|fault| causes(&fault))?);
+        let settings = Arc::new(read.map_err(NotTaken::of)?);
         let is_same = settings == latest.snapshot.settings;
         if is_same && !latest.is_owing {
             latest.refused = None;
             return Ok(Arc::clone(&latest.snapshot.settings));
         }
         let now = self.taken(&settings, latest);
-        let now = now.map_err(|fault| causes(&fault))?;
+        let now = now.map_err(NotTaken::of)?;
         let gone = names::check(&self.home, &self.store, &settings, &now, &self.catalog);
         latest.keys = gone
             .is_err()
             .then(|| names::keys(&self.home).ok())
             .flatten();
-        let gone = gone.map_err(|fault| causes(&fault))?;
+        let gone = gone.map_err(NotTaken::of)?;
         // After an attempt that failed the audit may end with settings that were never in
         // force, so the settings are recorded again even if they are the same. The store
         // gets its own settings first: they may give the audit room for the record.
@@ -355,7 +396,8 @@ impl Registry {
             let _ = self.store.set(before);
             latest.is_owing = true;
             let why = causes(&fault);
-            return Err(format!("the change could not be recorded: {why}"));
+            let why = format!("the change could not be recorded: {why}");
+            return Err(NotTaken::Refused(why));
         }
         let heads_file = settings::heads_file(&self.home, &settings.config);
         self.store.audit().copy_heads_to(heads_file);
@@ -385,12 +427,32 @@ impl Registry {
     }
 }
 
+fn brought_together(files: &SharedFiles, follows: bool) -> Result<SyncedFiles, StoreError> {
+    match follows {
+        true => files.follow(),
+        false => files.sync(),
+    }
+}
+
 /// Tells the operator what became of files that two nodes changed. Returns the revision.
 fn say_synced(alarm: &Alarm, synced: &SyncedFiles) -> u64 {
     if !synced.overtaken.is_empty() {
         let files = synced.overtaken.join("`, `");
         alarm.raise(&format!(
             "other nodes have another version of `{files}`, which holds; this node's is in `trash`"
+        ));
+    }
+    if let Some(other) = &synced.copied_from {
+        alarm.raise(&format!(
+            "this home is a copy of `{other}`: it joins as a new node, takes what the other nodes \
+             have, and sends nothing of what was changed in it"
+        ));
+    }
+    if !synced.restored.is_empty() {
+        let files = synced.restored.join("`, `");
+        alarm.raise(&format!(
+            "`{files}` vanished together, which looks like damage: they are restored and hold on \
+             all nodes; to delete them, delete one at a time"
         ));
     }
     if let Some(why) = &synced.unfit {

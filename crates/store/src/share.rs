@@ -5,10 +5,12 @@
 //! `sync` brings both together: it writes what others changed and sends what was changed
 //! here. If both changed the same file, the database counts, because it is in force
 //! elsewhere, and the file of this node is kept in the trash. A node that joins takes what
-//! is there and sends nothing.
+//! is there and sends nothing, and so does a copy of a home. Files that vanished with their
+//! folder, or all at once, were lost and not deleted: they are written again.
 
 mod local;
 mod own_tables;
+mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
@@ -23,6 +25,7 @@ use uuid::Uuid;
 pub use self::own_tables::OWN_TABLES;
 
 use self::local::{LocalFiles, check_path, check_size, digest, is_setting, unusable};
+use self::place::HomePlace;
 use crate::clock;
 use crate::error::{SqlError, SqlResult, StoreError};
 use crate::home::files::{sync_folder, write_synced};
@@ -57,6 +60,10 @@ pub struct SyncedFiles {
     pub sent: Vec<String>,
     /// Changed here and elsewhere: the other version counts, ours is in the trash.
     pub overtaken: Vec<String>,
+    /// Vanished here with their folder, or all at once, and written again.
+    pub restored: Vec<String>,
+    /// The home that this one is a copy of: it joined as a new one.
+    pub copied_from: Option<String>,
     /// Why settings and rules that were changed here are not sent.
     pub unfit: Option<String>,
 }
@@ -68,6 +75,16 @@ struct CommonFiles {
     revision: i64,
     /// The digest of each file.
     files: BTreeMap<String, String>,
+    /// Where the home was then.
+    #[serde(default)]
+    place: HomePlace,
+}
+
+/// Whether what was changed here is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    Yes,
+    No,
 }
 
 /// What the database has.
@@ -120,16 +137,37 @@ impl SharedFiles {
         Ok(u64::try_from(counted).unwrap_or(0))
     }
 
+    /// Whether all the database has is what this home has: no other home sent any of it.
+    pub(crate) fn are_own(&self) -> Result<bool, StoreError> {
+        let common = self.read_common();
+        let remote = self.read_remote(0)?;
+        let place = HomePlace::of(&self.home);
+        if remote.database != common.database || place.copied_from(&common.place).is_some() {
+            return Ok(remote.version == 0);
+        }
+        let mut texts = remote
+            .rows
+            .iter()
+            .filter_map(|file| Some((&file.path, file.text.as_deref().map(digest)?)));
+        Ok(texts.all(|(path, digest)| common.files.get(path) == Some(&digest)))
+    }
+
     /// Brings the files of the home and of the database together.
     pub fn sync(&self) -> Result<SyncedFiles, StoreError> {
         let lock = take_lock(&self.home)?;
-        self.sync_locked(&lock)
+        self.sync_locked(&lock, Sending::Yes)
     }
 
-    fn sync_locked(&self, _lock: &File) -> Result<SyncedFiles, StoreError> {
+    /// Writes what others changed, and sends nothing.
+    pub fn follow(&self) -> Result<SyncedFiles, StoreError> {
+        let lock = take_lock(&self.home)?;
+        self.sync_locked(&lock, Sending::No)
+    }
+
+    fn sync_locked(&self, _lock: &File, sending: Sending) -> Result<SyncedFiles, StoreError> {
         let mut synced = SyncedFiles::default();
         for attempt in 0..limit::SHARE_ATTEMPTS_MAX {
-            if self.try_sync(&mut synced)? {
+            if self.try_sync(&mut synced, sending)? {
                 return Ok(synced);
             }
             // Another node was first. Longer each time, so that several do not keep getting
@@ -143,8 +181,15 @@ impl SharedFiles {
     }
 
     /// Whether all is done; not if another node changed something in between.
-    fn try_sync(&self, synced: &mut SyncedFiles) -> Result<bool, StoreError> {
+    fn try_sync(&self, synced: &mut SyncedFiles, sending: Sending) -> Result<bool, StoreError> {
         let mut common = self.read_common();
+        let place = HomePlace::of(&self.home);
+        if let Some(other) = place.copied_from(&common.place) {
+            // Attack, or a slip: what was changed or lost in a copy is no change of the
+            // home that it is a copy of.
+            synced.copied_from = Some(other.to_owned());
+            common = CommonFiles::default();
+        }
         let mut remote = self.read_remote(common.revision)?;
         if remote.database != common.database || remote.version < common.revision {
             // Another database, or an older copy of it: this home joins as a new one.
@@ -156,20 +201,46 @@ impl SharedFiles {
         }
         let joins = common.revision == 0 && remote.version > 0;
         let mut local = LocalFiles::read(&self.home)?;
+        let lost = place.lost(&common.place, common.files.keys(), |path| {
+            local.exists(path)
+        });
+        if !lost.is_empty() {
+            self.add_lost(&lost, &mut remote, synced)?;
+        }
         self.receive(&mut local, &mut common, &remote, synced)?;
         if joins {
             leave_strangers(&mut local, &remote, synced)?;
         }
-        if common.revision != remote.version {
-            common.revision = remote.version;
+        // Looked at again: a folder may have been made.
+        let place = HomePlace::of(&self.home);
+        if common.revision != remote.version || common.place != place {
+            (common.revision, common.place) = (remote.version, place);
             self.write_common(&common)?;
         }
-        if !self.send(&local, &mut common, synced)? {
+        if sending == Sending::Yes && !self.send(&local, &mut common, synced)? {
             return Ok(false);
         }
         self.cluster.news().raise(NewsKind::Files, common.revision);
         synced.revision = u64::try_from(common.revision).unwrap_or(0);
         Ok(true)
+    }
+
+    /// Has files written again that are lost here.
+    fn add_lost(
+        &self,
+        lost: &[&String],
+        remote: &mut Remote,
+        synced: &mut SyncedFiles,
+    ) -> Result<(), StoreError> {
+        let all = self.read_remote(0)?;
+        for file in all.rows {
+            let is_lost = lost.contains(&&file.path) && file.text.is_some();
+            if is_lost && !remote.rows.iter().any(|row| row.path == file.path) {
+                synced.restored.push(file.path.clone());
+                remote.rows.push(file);
+            }
+        }
+        Ok(())
     }
 
     /// Writes what others changed.
@@ -398,11 +469,14 @@ impl SettingsEdit {
     /// Replaces the text, for all nodes if the home shares its files. If another node was
     /// first, nothing of this change holds.
     pub fn write(self, text: &str) -> Result<(), StoreError> {
+        // Asked first: if the store cannot be used, nothing is written. A change of the
+        // store itself takes a restart, so until then the nodes are those of before.
+        let files = SharedFiles::of(&self.home)?;
         settings::write(&self.home, text)?;
-        match SharedFiles::of(&self.home)? {
+        match files {
             None => Ok(()),
             Some(files) => {
-                let synced = files.sync_locked(&self.lock)?;
+                let synced = files.sync_locked(&self.lock, Sending::Yes)?;
                 synced.check(&self.home, CONFIG_FILE)
             }
         }

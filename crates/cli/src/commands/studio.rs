@@ -24,7 +24,7 @@ const CONNECT: Duration = Duration::from_secs(2);
 const OPENED: Duration = Duration::from_millis(500);
 
 pub(crate) fn run(arguments: &StudioArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let engine = wiring::engine_at(&arguments.home)?;
+    let engine = wiring::engine_of_pages(&arguments.home)?;
     let url = match &arguments.url {
         Some(url) => format!("{}/", url.trim_end_matches('/')),
         None => {

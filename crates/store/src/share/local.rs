@@ -21,7 +21,7 @@ use crate::home::settings::{self, CONFIG_FILE, RULES_FOLDER};
 use crate::limit;
 use crate::tools::{self, check_stem};
 
-const TOOLS_FOLDER: &str = "tools";
+pub(super) const TOOLS_FOLDER: &str = "tools";
 
 /// The files of a home as they are now.
 pub(super) struct LocalFiles {

@@ -199,6 +199,169 @@ fn a_node_that_joins_changes_nothing_for_the_others() {
     assert_eq!(text(&b, "tools/there.json").unwrap(), "{}");
 }
 
+/// Two rules and two tools of the first of two nodes.
+fn with_two_of_each(name: &str) -> (SharedHome, Store) {
+    let shared = SharedHome::new(name);
+    for file in ["rules/one.toml", "rules/two.toml"] {
+        put(
+            &shared.path,
+            file,
+            &RULE.replace("\"no\"", &format!("\"{}\"", &file[6..9])),
+        );
+    }
+    for file in ["tools/one.json", "tools/two.json"] {
+        put(&shared.path, file, "{}");
+    }
+    let store = open(&shared.path);
+    assert_eq!(sync(&store).sent.len(), 5);
+    (shared, store)
+}
+
+fn left(shared: &SharedHome) -> String {
+    shared.ask("SELECT count(*) FROM shared_files WHERE text IS NOT NULL")
+}
+
+/// A lost mount, a restore of a part, a slip: what vanished together was not deleted.
+#[test]
+fn what_vanishes_together_is_restored() {
+    let (shared, store) = with_two_of_each("vanished");
+    let home = shared.path.as_path();
+    let empty = |folder: &str| {
+        for entry in fs::read_dir(home.join(folder)).unwrap() {
+            fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+    };
+    let again = |folder: &str| {
+        fs::rename(home.join(folder), home.join("away")).unwrap();
+        fs::create_dir(home.join(folder)).unwrap();
+        fs::remove_dir_all(home.join("away")).unwrap();
+    };
+    let damages: [(&str, &dyn Fn(), usize); 5] = [
+        (
+            "folder",
+            &|| fs::remove_dir_all(home.join("rules")).unwrap(),
+            2,
+        ),
+        ("emptied", &|| empty("rules"), 2),
+        ("another folder", &|| again("tools"), 2),
+        (
+            "a part of another folder",
+            &|| {
+                again("tools");
+                put(home, "tools/one.json", "{}");
+            },
+            1,
+        ),
+        (
+            "both",
+            &|| {
+                fs::remove_dir_all(home.join("rules")).unwrap();
+                empty("tools");
+            },
+            4,
+        ),
+    ];
+    for (what, damage, count) in damages {
+        damage();
+        let synced = sync(&store);
+        assert_eq!(synced.restored.len(), count, "{what}: {synced:?}");
+        assert!(synced.sent.is_empty(), "{what}: {synced:?}");
+        assert_eq!(left(&shared), "5", "{what}");
+        for file in [
+            "rules/one.toml",
+            "rules/two.toml",
+            "tools/one.json",
+            "tools/two.json",
+        ] {
+            assert!(home.join(file).exists(), "{what}: {file}");
+        }
+    }
+    // Control: one at a time, down to the last.
+    for file in [
+        "rules/one.toml",
+        "rules/two.toml",
+        "tools/one.json",
+        "tools/two.json",
+    ] {
+        fs::remove_file(home.join(file)).unwrap();
+        let synced = sync(&store);
+        assert_eq!(
+            (synced.sent, synced.restored),
+            (vec![file.to_owned()], vec![])
+        );
+    }
+    assert_eq!(left(&shared), "1");
+    // Even the only one, if its folder went with it.
+    put(home, "rules/one.toml", RULE);
+    sync(&store);
+    fs::remove_dir_all(home.join("rules")).unwrap();
+    assert_eq!(sync(&store).restored, ["rules/one.toml"]);
+}
+
+/// A command that only lists sends nothing, and takes what others have.
+#[test]
+fn a_home_that_follows_sends_nothing() {
+    let (shared, store) = with_two_of_each("follows");
+    let b = shared.node("follows-b");
+    let on_b = open(&b);
+    sync(&on_b);
+    fs::remove_file(shared.path.join("rules/one.toml")).unwrap();
+    put(&b, "tools/three.json", "{}");
+    let files = store.shared_files().unwrap();
+    assert_eq!(files.follow().unwrap().sent, [""; 0]);
+    assert_eq!(left(&shared), "5");
+    assert_eq!(sync(&on_b).sent, ["tools/three.json"]);
+    assert_eq!(files.follow().unwrap().received, ["tools/three.json"]);
+    // What was not sent then is sent by the next that sends.
+    assert_eq!(sync(&store).sent, ["rules/one.toml"]);
+}
+
+/// Attack, or a backup in the wrong place: a copy of a home speaks for no one.
+#[test]
+fn a_copy_of_a_home_joins_as_a_new_node() {
+    let (shared, store) = with_two_of_each("copied");
+    drop(store);
+    let copy = Home::new("files-copied");
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .arg(format!("{}/.", shared.path.display()))
+        .arg(&copy.path)
+        .status();
+    assert!(copied.unwrap().success());
+    fs::remove_file(copy.path.join("tools/one.json")).unwrap();
+    add(&copy.path, "[approvals]\nwait_seconds = 1\n");
+    put(&copy.path, "rules/mine.toml", RULE);
+    let on_copy = open(&copy.path);
+    let joined = sync(&on_copy);
+    let original = shared.path.canonicalize().unwrap().display().to_string();
+    assert_eq!(joined.copied_from, Some(original));
+    assert!(joined.sent.is_empty(), "{joined:?}");
+    assert_eq!(left(&shared), "5");
+    assert!(copy.path.join("tools/one.json").exists());
+    assert!(!copy.path.join("rules/mine.toml").exists());
+    assert_eq!(trash(&copy.path).len(), 2);
+    // From now on it is a node like any other.
+    fs::remove_file(copy.path.join("tools/one.json")).unwrap();
+    let next = sync(&on_copy);
+    assert_eq!(
+        (next.sent, next.copied_from),
+        (vec!["tools/one.json".to_owned()], None)
+    );
+    // Control: a home that was moved is the same.
+    let (shared, store) = with_two_of_each("moved");
+    drop(store);
+    let place = Home::new("files-moved");
+    let moved = place.path.join("moved");
+    fs::create_dir_all(&place.path).unwrap();
+    fs::rename(&shared.path, &moved).unwrap();
+    fs::remove_file(moved.join("tools/one.json")).unwrap();
+    let synced = sync(&open(&moved));
+    assert_eq!(
+        (synced.sent, synced.copied_from),
+        (vec!["tools/one.json".to_owned()], None)
+    );
+}
+
 /// Settings that no node could use stay where they are, with all rules; tools go on.
 #[test]
 fn unfit_settings_are_not_sent() {
