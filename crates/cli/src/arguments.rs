@@ -32,7 +32,7 @@ mod store;
 mod trust;
 mod wrap;
 
-pub(crate) use self::store::{StoreArguments, StoreCommand};
+pub(crate) use self::store::{StoreArguments, StoreCommand, StoreCopy};
 pub(crate) use approvals::{
     ApprovalsApprove, ApprovalsArguments, ApprovalsCommand, ApprovalsList, ApprovalsShow,
     ApprovalsWatch, ScopeWord,
@@ -206,7 +206,9 @@ pub(crate) struct RunArguments {
 
 /// Prints the address, then runs until it is stopped.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit: 0 stopped when asked to, 2 could not listen.")]
+#[command(
+    after_help = "Exit: 0 stopped when asked to, 2 could not start: address, settings or store."
+)]
 pub(crate) struct Serve {
     /// Address and port, instead of `serve.listen`; port 0 is any free one
     #[arg(long, value_name = "ADDR")]

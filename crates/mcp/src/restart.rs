@@ -36,6 +36,9 @@ impl StartupSettings {
         if self.listen_is_given {
             names.retain(|name| *name != "serve.listen");
         }
+        if self.config.store != now.store {
+            names.push("store");
+        }
         if self.config.oauth != now.oauth {
             names.push("oauth");
         }
@@ -174,6 +177,10 @@ mod tests {
             ("[sandbox]\nworkers = 5", &["sandbox"]),
             ("[files]\nworkspace = \"w\"", &["files.workspace"]),
             ("[files]\nper_caller = true", &[]),
+            (
+                "[store]\nurl = \"postgres://ringfence@db.test/ringfence\"",
+                &["store"],
+            ),
             ("[network]\nca_file = \"ca.pem\"", &["network"]),
             ("[audit]\nbytes_max = 1048576\ndurability = \"full\"", &[]),
             ("[approvals]\nwait_seconds = 1", &[]),

@@ -79,7 +79,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The shared store does not answer.
-    #[error("cannot {doing}: the shared store does not answer: {why}")]
+    #[error("cannot {doing}: the shared store cannot be used now: {why}")]
     Unavailable {
         /// What was tried, as in "cannot … ".
         doing: &'static str,
@@ -107,6 +107,17 @@ pub enum StoreError {
     Address {
         /// Why.
         why: String,
+    },
+    /// A process of the home uses another store than the settings name.
+    #[error(
+        "a process of this home uses another store ({used}) than the settings name ({named}), \
+         and would not learn of this; stop `ringfence serve` first, or undo the change of `[store]`"
+    )]
+    OtherStore {
+        /// What the process uses.
+        used: String,
+        /// What the settings name.
+        named: String,
     },
     /// A row of the store holds what no version of this program writes.
     #[error("cannot {doing}: {what}")]

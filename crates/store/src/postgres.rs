@@ -28,6 +28,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 use crate::error::StoreError;
+use crate::home::process;
 use crate::postgres::address::Address;
 use crate::postgres::pool::SessionPool;
 use crate::postgres::watch::{News, Watch};
@@ -48,7 +49,11 @@ impl Cluster {
     /// The cluster a home belongs to, if its settings name one. Its schema is brought up to
     /// date.
     pub(crate) fn of(home: &Path) -> Result<Option<Arc<Cluster>>, StoreError> {
-        let Some(address) = Address::of(home)? else {
+        let address = Address::of(home)?;
+        let shown = address.as_ref().map(Address::shown);
+        // Before a table is made or a row is read in the wrong place.
+        process::check_store(home, shown.as_deref())?;
+        let Some(address) = address else {
             return Ok(None);
         };
         let home = home

@@ -40,6 +40,22 @@ pub enum CopyTarget {
     Shared,
     /// From the shared store to the home.
     Home,
+    /// The same, in place of the decisions that the home has.
+    HomeReplaced,
+}
+
+impl CopyTarget {
+    /// What to do where it is not empty.
+    fn remedy(self) -> &'static str {
+        match self {
+            CopyTarget::Shared => {
+                "copy into an empty database; a home that only joins other nodes copies nothing"
+            }
+            CopyTarget::Home | CopyTarget::HomeReplaced => {
+                "`--replace` puts the decisions of the shared store in place of those of the home"
+            }
+        }
+    }
 }
 
 /// How many rows of a table were copied.
@@ -61,11 +77,13 @@ pub fn status(home: &Path) -> Result<Option<SharedStatus>, StoreError> {
     let pool = cluster.pool();
     let schema = schema::look(pool)?;
     let began = Instant::now();
+    let answered = pool.with(|session| session.run_script("SELECT 1"));
+    answered.map_err(StoreError::sql("ask the shared store"))?;
+    let answer_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     let processes = match schema.found {
         0 => 0,
         _ => living(&cluster)?,
     };
-    let answer_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     let files_revision = match schema.found < schema.known {
         true => 0,
         false => cluster.news().version(NewsKind::Files, pool)?,
@@ -97,44 +115,37 @@ fn living(cluster: &Cluster) -> Result<u64, StoreError> {
     Ok(u64::try_from(counted).unwrap_or(0))
 }
 
-/// Copies all decisions between a home and its shared store. No process may use the one they
-/// come from, and the other one must be empty. Nothing is removed.
+/// Copies all decisions between a home and its shared store. No process may use either, and
+/// the one they go to must be empty or is to be replaced. Nothing else is removed.
 pub fn copy(home: &Path, to: CopyTarget) -> Result<Option<Vec<CopiedTable>>, StoreError> {
     let Some(cluster) = Cluster::of(home)? else {
         return Ok(None);
     };
     let own = Tables::Home(LazyConnection::made_of(database::prepare(home)?));
-    let in_use = match to {
-        CopyTarget::Shared => process::is_any_alive(home)?,
-        CopyTarget::Home => living(&cluster)? > 0,
-    };
-    if in_use {
+    if process::is_any_alive(home)? || living(&cluster)? > 0 {
         let why = "a process uses what is to be copied; stop `ringfence serve` everywhere first";
         return Err(StoreError::Address {
             why: why.to_owned(),
         });
     }
     let files = SharedFiles::new(home, &cluster);
-    if to == CopyTarget::Shared && files.revision()? > 0 {
-        return Err(StoreError::Address {
-            why: "`shared_files` is not empty where it is to be copied to".to_owned(),
-        });
+    // What this home itself sent may be there: any command of it does that.
+    if to == CopyTarget::Shared && !files.are_own()? {
+        let why = format!(
+            "`shared_files` has files of another home where it is to be copied to; {}",
+            to.remedy()
+        );
+        return Err(StoreError::Address { why });
     }
     let shared = Tables::Shared(cluster);
     let (from, into) = match to {
         CopyTarget::Shared => (own, shared),
-        CopyTarget::Home => (shared, own),
+        CopyTarget::Home | CopyTarget::HomeReplaced => (shared, own),
     };
     let read = |moment: Executor<'_>| TABLES.iter().map(|table| table.read(moment)).collect();
     let read: Vec<Rows> = from.read_moment(COPYING, read)?;
     let copied = into.change(COPYING, &Writers::Any, |change| {
-        for table in TABLES {
-            let sql = format!("SELECT count(*) FROM {}", table.name);
-            if change.number(&sql, values![])? > 0 {
-                let what = format!("`{}` is not empty where it is to be copied to", table.name);
-                return Err(sql::unknown(what));
-            }
-        }
+        make_room(change, to)?;
         for (table, rows) in TABLES.iter().zip(&read) {
             table.write(change, rows)?;
         }
@@ -162,6 +173,24 @@ pub fn copy(home: &Path, to: CopyTarget) -> Result<Option<Vec<CopiedTable>>, Sto
         rows: files.count()?,
     };
     Ok(Some(counted.chain([files]).collect()))
+}
+
+/// Leaves the tables empty: they are, or they are to be replaced.
+fn make_room(change: Executor<'_>, to: CopyTarget) -> sql::Result<()> {
+    // Those first that refer to others.
+    for table in TABLES.iter().rev() {
+        let name = table.name;
+        if to == CopyTarget::HomeReplaced {
+            change.execute(&format!("DELETE FROM {name}"), values![])?;
+        } else if change.number(&format!("SELECT count(*) FROM {name}"), values![])? > 0 {
+            let what = format!(
+                "`{name}` is not empty where it is to be copied to; {}",
+                to.remedy()
+            );
+            return Err(sql::unknown(what));
+        }
+    }
+    Ok(())
 }
 
 const COPYING: &str = "copy the store";

@@ -13,6 +13,7 @@ use crate::home::database::LazyConnection;
 use crate::home::process::Liveness;
 use crate::home::{database, permission, process};
 use crate::postgres::Cluster;
+use crate::postgres::address::Address;
 use crate::postgres::watch::NewsKind;
 use crate::share::SharedFiles;
 use crate::sql::peers::Peers;
@@ -100,6 +101,10 @@ impl Store {
         // would look like that of a dead one.
         let liveness = process::begin(&home)?;
         let process = Arc::clone(liveness.identity().id());
+        let address = Address::of(&home)?.map(|address| address.shown());
+        // Told first: of two processes that begin at once, at least one sees the other.
+        liveness.tell_store(address.as_deref())?;
+        process::check_store(&home, address.as_deref())?;
         let (writer, crashed) = Writer::open(&home, liveness.identity(), settings)?;
         let writer = Arc::new(writer);
         let cluster = find_cluster(&home)?;

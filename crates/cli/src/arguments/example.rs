@@ -344,10 +344,16 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
     ),
     (
         "store copy",
-        &[(
-            "ringfence store copy --to postgres",
-            "from one machine to several",
-        )],
+        &[
+            (
+                "ringfence store copy --to postgres",
+                "from one machine to several",
+            ),
+            (
+                "ringfence store copy --to home --replace",
+                "and back, on the machine that began",
+            ),
+        ],
     ),
     (
         "keys rotate",

@@ -23,9 +23,15 @@ pub(crate) enum StoreCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreCopy {
-    /// Where to: it must be empty there
+    /// Where to: it must be empty there, unless it is replaced
     #[arg(long, value_name = "PLACE")]
     pub(crate) to: StorePlace,
+    /// With `--to home`: replace the decisions that the home has
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Replace without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) home: HomeArguments,
 }
@@ -38,11 +44,14 @@ pub(crate) enum StorePlace {
     Home,
 }
 
-impl From<StorePlace> for CopyTarget {
-    fn from(place: StorePlace) -> CopyTarget {
-        match place {
-            StorePlace::Postgres => CopyTarget::Shared,
-            StorePlace::Home => CopyTarget::Home,
+impl StoreCopy {
+    /// Where to; nothing if that is never replaced.
+    pub(crate) fn target(&self) -> Option<CopyTarget> {
+        match (self.to, self.replace) {
+            (StorePlace::Postgres, false) => Some(CopyTarget::Shared),
+            (StorePlace::Postgres, true) => None,
+            (StorePlace::Home, false) => Some(CopyTarget::Home),
+            (StorePlace::Home, true) => Some(CopyTarget::HomeReplaced),
         }
     }
 }

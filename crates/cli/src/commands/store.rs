@@ -8,9 +8,11 @@ use serde_json::json;
 use store::shared::{self, CopyTarget, SharedStatus};
 use store::{OWN_TABLES, SchemaStatus};
 
-use crate::arguments::{StoreArguments, StoreCommand};
+use crate::arguments::{StoreArguments, StoreCommand, StoreCopy};
+use crate::output::console;
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
+use crate::output::sheet;
 use crate::wiring;
 
 /// What is not in the shared store, for people who run several nodes.
@@ -22,7 +24,7 @@ pub(crate) fn run(arguments: &StoreArguments, printer: &mut Printer) -> anyhow::
     match &arguments.command {
         StoreCommand::Status(_) => run_status(&home, printer),
         StoreCommand::Migrate(_) => run_migrate(&home, printer),
-        StoreCommand::Copy(copy) => run_copy(&home, copy.to.into(), printer),
+        StoreCommand::Copy(copy) => run_copy(&home, copy, printer),
     }
 }
 
@@ -128,7 +130,25 @@ fn run_migrate(home: &Path, printer: &mut Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn run_copy(home: &Path, to: CopyTarget, printer: &mut Printer) -> anyhow::Result<Exit> {
+/// Whether the person agrees that the decisions of the home are replaced.
+fn agreed(home: &Path) -> anyhow::Result<bool> {
+    let about = sheet::name(&home.display().to_string());
+    let head = format!("replace all decisions in {about} by those of the shared store?");
+    let parts = [("stay", "the audit log and its keys, files and secrets")];
+    let here = console::is_here().then(|| console::agreed(&head, &parts, &about));
+    match here.flatten() {
+        Some(agreed) => Ok(agreed),
+        None => bail!("there is no terminal to ask at; use `--yes`"),
+    }
+}
+
+fn run_copy(home: &Path, copy: &StoreCopy, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let Some(to) = copy.target() else {
+        bail!("a shared store is never replaced; copy into an empty database");
+    };
+    if to == CopyTarget::HomeReplaced && !copy.yes && !agreed(home)? {
+        return Ok(Exit::No);
+    }
     let Some(copied) = shared::copy(home, to)? else {
         return Err(none_named());
     };
@@ -150,7 +170,9 @@ fn run_copy(home: &Path, to: CopyTarget, printer: &mut Printer) -> anyhow::Resul
             }
             let rest = match to {
                 CopyTarget::Shared => "the home keeps its own copy",
-                CopyTarget::Home => "remove `url` under `[store]` to use the home",
+                CopyTarget::Home | CopyTarget::HomeReplaced => {
+                    "remove `url` under `[store]` to use the home"
+                }
             };
             printer.note(&format!("{all} rows were copied; {rest}"));
         }

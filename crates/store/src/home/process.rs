@@ -8,10 +8,10 @@
 //! price is that the kernel never tells a process about its own locks, so `OWN`
 //! remembers them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,12 +27,13 @@ use crate::home::files::make_folder;
 use crate::home::lock_folder;
 use crate::limit;
 
-/// The lock files this process holds, by id: one home can have several paths. It
+/// The lock files this process holds, by id, with the store that each uses: one home can
+/// have several paths. It
 /// must never open one of these files again: closing that second handle would
 /// release the lock.
-static OWN: Mutex<BTreeSet<OsString>> = Mutex::new(BTreeSet::new());
+static OWN: Mutex<BTreeMap<OsString, String>> = Mutex::new(BTreeMap::new());
 
-fn own() -> MutexGuard<'static, BTreeSet<OsString>> {
+fn own() -> MutexGuard<'static, BTreeMap<OsString, String>> {
     lock(&OWN)
 }
 
@@ -40,14 +41,30 @@ fn own() -> MutexGuard<'static, BTreeSet<OsString>> {
 #[derive(Debug)]
 pub(crate) struct Liveness {
     identity: ProcessIdentity,
-    _lock: LockFile,
+    lock: LockFile,
 }
 
 impl Liveness {
     pub(crate) fn identity(&self) -> &ProcessIdentity {
         &self.identity
     }
+
+    /// Tells other processes of the home which store this one uses: its address, or nothing
+    /// for the store of the home.
+    pub(crate) fn tell_store(&self, address: Option<&str>) -> Result<(), StoreError> {
+        let store = address.unwrap_or(HOME_STORE);
+        let mut file = &self.lock.file;
+        let told = file.write_all(store.as_bytes());
+        told.map_err(|error| StoreError::file("write", &self.lock.path, error))?;
+        if let Some(id) = self.lock.path.file_name() {
+            own().insert(id.to_owned(), store.to_owned());
+        }
+        Ok(())
+    }
 }
+
+/// What stands in the lock file of a process that uses the store of its home.
+const HOME_STORE: &str = "home";
 
 /// A lock file that is held.
 #[derive(Debug)]
@@ -100,7 +117,7 @@ pub(crate) fn begin(home: &Path) -> Result<Liveness, StoreError> {
             path: lock.path.clone(),
             inode: held.ino(),
         },
-        _lock: lock,
+        lock,
     })
 }
 
@@ -108,7 +125,8 @@ fn take_lock(path: PathBuf) -> Result<LockFile, StoreError> {
     let fail = |error| StoreError::file("lock", &path, error);
     // Before the file exists: from its first moment `fate` must not open
     // it in this process.
-    own().extend(path.file_name().map(OsString::from));
+    let id = path.file_name().map(OsString::from);
+    own().extend(id.map(|id| (id, String::new())));
     let start = Instant::now();
     loop {
         let mut options = File::options();
@@ -188,6 +206,49 @@ pub(crate) fn is_any_alive(home: &Path) -> Result<bool, StoreError> {
     Ok(false)
 }
 
+/// Fails if a living process of this home uses another store than this one: what is decided
+/// in one has no effect in the other.
+pub(crate) fn check_store(home: &Path, address: Option<&str>) -> Result<(), StoreError> {
+    let folder = lock_folder(home);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(StoreError::file("read", &folder, error)),
+    };
+    let named = address.unwrap_or(HOME_STORE);
+    for entry in entries.take(limit::PROCESSES_MAX).flatten() {
+        let used = store_of(&entry.path());
+        // Of an older program nothing is known, nor of a process that only begins.
+        if let Some(used) = used.filter(|used| !used.is_empty() && used != named) {
+            let shown = |store: &str| match store {
+                HOME_STORE => "that of the home".to_owned(),
+                address => format!("`{}`", model::text::one_line(address)),
+            };
+            return Err(StoreError::OtherStore {
+                used: shown(&used),
+                named: shown(named),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What a living process says of its store.
+fn store_of(path: &Path) -> Option<String> {
+    // Our own must not be opened.
+    if let Some(store) = own().get(path.file_name()?) {
+        return Some(store.clone());
+    }
+    if !matches!(fate(path), Ok(Fate::Alive)) {
+        return None;
+    }
+    let mut store = String::new();
+    let file = File::open(path).ok()?;
+    let bytes_max = model::limits::CONFIG_BYTES_MAX as u64;
+    file.take(bytes_max).read_to_string(&mut store).ok()?;
+    Some(store)
+}
+
 enum Fate {
     Alive,
     /// With the lock, if the file still exists.
@@ -202,7 +263,7 @@ fn fate(path: &Path) -> Result<Fate, StoreError> {
         Err(error) => return Err(fail(error)),
     }
     // Asked before opening, because closing a second handle would release our own lock.
-    if path.file_name().is_some_and(|id| own().contains(id)) {
+    if path.file_name().is_some_and(|id| own().contains_key(id)) {
         return Ok(Fate::Alive);
     }
     // An exclusive lock needs a file opened for writing.

@@ -14,6 +14,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 
 use crate::error::{StoreError, causes};
@@ -154,7 +155,7 @@ impl Address {
                 let path = folder.join(format!(".s.PGSQL.{port}"));
                 let stream = UnixStream::connect(path).await.map_err(|e| causes(&e))?;
                 let connected = self.config.connect_raw(stream, NoTls).await;
-                let (client, connection) = connected.map_err(|error| causes(&error))?;
+                let (client, connection) = connected.map_err(|error| refusal(&error))?;
                 (client, runtime.spawn(drive(connection, heard)))
             }
             (Some(Host::Tcp(name)), tls) => {
@@ -168,12 +169,12 @@ impl Address {
                 match tls {
                     None => {
                         let connected = self.config.connect_raw(stream, NoTls).await;
-                        let (client, connection) = connected.map_err(|error| causes(&error))?;
+                        let (client, connection) = connected.map_err(|error| refusal(&error))?;
                         (client, runtime.spawn(drive(connection, heard)))
                     }
                     Some(tls) => {
                         let connected = self.config.connect_raw(stream, tls.to(name)).await;
-                        let (client, connection) = connected.map_err(|error| causes(&error))?;
+                        let (client, connection) = connected.map_err(|error| refusal(&error))?;
                         (client, runtime.spawn(drive(connection, heard)))
                     }
                 }
@@ -190,6 +191,24 @@ impl Address {
             }
         }
     }
+}
+
+/// Why the database refuses us, and what to do about it.
+fn refusal(error: &tokio_postgres::Error) -> String {
+    let why = causes(error);
+    let is_password = error.code() == Some(&SqlState::INVALID_PASSWORD);
+    let remedy = match () {
+        () if is_password || why.contains("password missing") => {
+            "; `store.password` names the secret with the password, by default \
+             `RINGFENCE_STORE_PASSWORD`"
+        }
+        () if why.contains("does not support TLS") => {
+            "; set up TLS there, or add `?sslmode=disable` to `store.url` for a database on the \
+             same machine"
+        }
+        () => "",
+    };
+    format!("{why}{remedy}")
 }
 
 /// What holds in every session. The database gives up by itself, too.

@@ -1,5 +1,6 @@
 //! Moving decisions between a home and a shared store: nothing is lost, nothing is mixed.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 
 use model::govern::access::AccessLevel;
@@ -10,7 +11,9 @@ use model::govern::trust::{Feedback, Track, TrustState};
 use store::approvals::{GivenAnswer, Listing, WaitingPlace};
 use store::callers::{FeedbackRow, Paused};
 use store::shared::{self, CopyTarget};
-use store::{Approval, Keys, NewJob, Pass, PersonSession, ScriptJournal, Store};
+use store::{
+    Approval, Keys, NewJob, Pass, PersonSession, ScriptJournal, Store, StoreError, StoreSettings,
+};
 
 use crate::lab::{SharedHome, open, write_settings};
 use crate::scratch::Home;
@@ -224,6 +227,94 @@ fn a_home_moves_into_a_shared_store_and_back() {
     assert_eq!(returned, copied);
     std::fs::remove_file(back.path.join("ringfence.toml")).unwrap();
     assert_eq!(told(&back.path), before);
+}
+
+/// The machine that began has its old decisions: they are replaced, and its audit is not.
+#[test]
+fn the_home_that_began_takes_everything_back() {
+    let shared = SharedHome::new("copy-again");
+    let home = Home::new("copy-began");
+    fill(&home.path);
+    write_settings(&home.path, &shared.url(), "");
+    // A command in between makes the tables and sends the files of this home.
+    put_rule(&home.path);
+    open(&home.path).shared_files().unwrap().sync().unwrap();
+    shared::copy(&home.path, CopyTarget::Shared)
+        .unwrap()
+        .unwrap();
+    // Something is decided in the shared store.
+    let store = open(&home.path);
+    store
+        .callers()
+        .change("Ann", 10, |row| row.paused = None)
+        .unwrap();
+    drop(store);
+    assert!(Keys::open(&home.path).unwrap().revoke("ada").unwrap());
+    let before = told(&home.path);
+    let head = || open(&home.path).audit().head().unwrap();
+    let head_before = head();
+    let refused = shared::copy(&home.path, CopyTarget::Home).unwrap_err();
+    assert!(refused.to_string().contains("--replace"), "{refused}");
+    shared::copy(&home.path, CopyTarget::HomeReplaced)
+        .unwrap()
+        .unwrap();
+    std::fs::remove_file(home.path.join("ringfence.toml")).unwrap();
+    assert_eq!(told(&home.path), before);
+    assert_eq!(head(), head_before);
+}
+
+fn put_rule(home: &Path) {
+    std::fs::create_dir_all(home.join("rules")).unwrap();
+    let rule = "[[rule]]\nid = \"no\"\neffect = \"deny\"\n";
+    std::fs::write(home.join("rules/no.toml"), rule).unwrap();
+}
+
+/// A server keeps its store until it ends. A command that used another one would decide
+/// where the server never looks.
+#[test]
+fn no_command_uses_another_store_than_a_living_process() {
+    let shared = SharedHome::new("copy-other");
+    let home = Home::new("copy-gap");
+    let settings = home.path.join("ringfence.toml");
+    let refused = |home: &Path| {
+        let opened = Store::open(home, StoreSettings::standard()).map(drop);
+        let keys = Keys::open(home).map(drop);
+        for fault in [opened.unwrap_err(), keys.unwrap_err()] {
+            assert!(matches!(fault, StoreError::OtherStore { .. }), "{fault}");
+            assert!(
+                fault.to_string().contains("stop `ringfence serve`"),
+                "{fault}"
+            );
+        }
+    };
+    let serving = open(&home.path);
+    write_settings(&home.path, &shared.url(), "");
+    refused(&home.path);
+    let tables = "SELECT count(*) FROM pg_tables WHERE tablename = 'schema_version'";
+    assert_eq!(shared.ask(tables), "0", "nothing was made there");
+    drop(serving);
+    // And the other way round.
+    let serving = open(&home.path);
+    std::fs::remove_file(&settings).unwrap();
+    refused(&home.path);
+    write_settings(&home.path, &shared.url(), "strict = true\n");
+    drop(open(&home.path));
+    drop(serving);
+    // Of another process its lock file tells.
+    std::fs::remove_file(&settings).unwrap();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_store-test-child"))
+        .args(["hold", home.path.to_str().unwrap(), "call"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    said.read_line(&mut String::new()).unwrap();
+    write_settings(&home.path, &shared.url(), "");
+    refused(&home.path);
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    drop(open(&home.path));
 }
 
 #[test]
