@@ -3,6 +3,7 @@
 //! for, is decided elsewhere.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use model::document::Document;
 use model::document::environment::Environment;
@@ -21,10 +22,12 @@ use crate::changes::{ChangesText, TooManyToName};
 use crate::engine::Engine;
 use crate::gates::{CheckedCall, DecidedCall, HeldTool};
 use crate::limit::NAME_SHOWN_CHARS_MAX;
+use crate::powers::PowerSettings;
 use crate::record::CallRecord;
 use crate::refusal::CallRefusal;
 use crate::request::CallRequest;
 use crate::snapshot::Snapshot;
+use crate::tool::ToolBody;
 use crate::toolbox::ToolboxTool;
 
 /// What a person is to be asked, and what the answer binds to.
@@ -53,6 +56,13 @@ pub(crate) fn asking<'a>(
     } = held;
     let document = &found.usable.document;
     let files = engine.powers().for_call(&now.config, &request.caller);
+    // A document's own code has nothing but what its policy grants. Programs start in a
+    // folder in any case.
+    let has_files = !matches!(found.body, ToolBody::Code) || policy.file_read || policy.file_write;
+    let files = match has_files {
+        true => place_of_files(engine.home(), &files),
+        false => String::new(),
+    };
     let binding = approval::BindingInput {
         document: &found.usable.facts.digest.to_string(),
         safety: &record.safety(),
@@ -60,7 +70,7 @@ pub(crate) fn asking<'a>(
         level: risk.level,
         // The folders are part of the binding: a yes for one workspace is none for
         // another.
-        files: &format!("{:?} {:?}", files.workspace, files.sub_workspace),
+        files: &files,
         caller: &request.caller,
         arguments: arguments.values(),
     };
@@ -104,6 +114,16 @@ pub(crate) fn asking<'a>(
         session,
         settings,
         started: record.started(),
+    }
+}
+
+/// Where a call finds files, in words that mean the same on all nodes: a workspace below the
+/// home by its place there, for homes are in different places, and any other by its path.
+fn place_of_files(home: &Path, files: &PowerSettings) -> String {
+    let sub_workspace = &files.sub_workspace;
+    match files.workspace.strip_prefix(home) {
+        Ok(below) => format!("home {below:?} {sub_workspace:?}"),
+        Err(_) => format!("path {:?} {sub_workspace:?}", files.workspace),
     }
 }
 
@@ -213,4 +233,31 @@ fn with_variables(document: &Document, risk: &Risk) -> Risk {
         });
     }
     risk
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Attack: a yes for a workspace of the home must not be one for a folder that is named
+    /// alike, nor one caller's for another's.
+    #[test]
+    fn a_workspace_is_bound_by_what_it_means() {
+        let place = |home: &str, workspace: &str, sub: Option<&str>| {
+            let mut files = PowerSettings::new(workspace.into());
+            files.sub_workspace = sub.map(str::to_owned);
+            place_of_files(Path::new(home), &files)
+        };
+        let ours = place("/a", "/a/workspaces/default", None);
+        assert_eq!(ours, place("/b", "/b/workspaces/default", None));
+        for other in [
+            place("/a", "/b/workspaces/default", None),
+            place("/a", "/workspaces/default", None),
+            place("/a", "/a/workspaces/other", None),
+            place("/a", "/a/workspaces/default", Some("ada")),
+            place("/a", "/a/workspaces", Some("default")),
+        ] {
+            assert_ne!(ours, other);
+        }
+    }
 }
