@@ -43,7 +43,8 @@ pub(crate) fn run(top: &TopArguments, printer: &mut Printer) -> anyhow::Result<E
         let now_ms = now_ms();
         window.forget(now_ms);
         let waiting = store.approvals().count_pending(now_ms)?;
-        let picture = window.picture(waiting);
+        let mut picture = window.picture(waiting);
+        picture.is_shared = store.is_shared();
         match printer.format() {
             Format::Json if top.once => printer.json(&picture.json()),
             Format::Json => printer.json_record(&picture.json()),
@@ -133,6 +134,7 @@ impl Window {
             slow,
             refusals,
             waiting,
+            is_shared: false,
         }
     }
 }
@@ -165,6 +167,8 @@ struct Picture {
     slow: Vec<SlowTool>,
     refusals: Vec<(String, u64)>,
     waiting: u64,
+    /// Other nodes share the questions; the calls are those of this node.
+    is_shared: bool,
 }
 
 impl Picture {
@@ -194,6 +198,8 @@ impl Picture {
             "slow": slow.collect::<Vec<_>>(),
             "errors": refusals.collect::<Vec<_>>(),
             "waiting": self.waiting,
+            "callsOf": if self.is_shared { "node" } else { "home" },
+            "waitingOf": if self.is_shared { "cluster" } else { "home" },
         })
     }
 
@@ -204,8 +210,13 @@ impl Picture {
             0 => String::new(),
             others => format!(", {others} others"),
         };
+        let here = if self.is_shared {
+            "; this node only"
+        } else {
+            ""
+        };
         printer.line(&format!(
-            "{}.{} calls per second, {} of the last {} seconds: {} done, {} refused, {} failed{others}",
+            "{}.{} calls per second, {} of the last {} seconds: {} done, {} refused, {} failed{others}{here}",
             tenths / 10,
             tenths % 10,
             self.calls,
@@ -214,13 +225,14 @@ impl Picture {
             self.count(Status::Refused),
             self.count(Status::Failed),
         ));
+        let everywhere = if self.is_shared { " on all nodes" } else { "" };
         let waiting = printer.styled(Style::Bold, "waiting");
         let noun = if self.waiting == 1 {
             "question"
         } else {
             "questions"
         };
-        printer.line(&format!("{waiting}  {} {noun}", self.waiting));
+        printer.line(&format!("{waiting}  {} {noun}{everywhere}", self.waiting));
         for slow in &self.slow {
             let word = printer.styled(Style::Bold, "slow");
             let tool = elided(&one_line(&slow.tool), 60);

@@ -98,7 +98,9 @@ impl IntoResponse for AuthRefusal {
         });
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(wait) = self.wait {
+        // What is gone now may be back at once: the store is asked again every second.
+        let is_outage = self.reason == Reason::GateUnavailable;
+        if let Some(wait) = self.wait.or(is_outage.then_some(Duration::ZERO)) {
             // Rounded up: a client that waits as told must be let in.
             let seconds = wait.as_secs().saturating_add(1);
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -108,5 +110,25 @@ impl IntoResponse for AuthRefusal {
             headers.insert(WWW_AUTHENTICATE, challenge);
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_told_when_to_come_back() {
+        let wait = |refusal: AuthRefusal| {
+            let response = refusal.into_response();
+            let wait = response.headers().get(RETRY_AFTER);
+            wait.map(|wait| wait.to_str().expect("digits").to_owned())
+        };
+        let gone = AuthRefusal::new(Reason::GateUnavailable, "gone");
+        assert_eq!(wait(gone).as_deref(), Some("1"));
+        let many = AuthRefusal::new(Reason::GateCallerLimit, "many");
+        let many = many.after(Duration::from_secs(4));
+        assert_eq!(wait(many).as_deref(), Some("5"));
+        assert_eq!(wait(AuthRefusal::new(Reason::GateToken, "no")), None);
     }
 }
