@@ -32,7 +32,7 @@ use serde_json::Value;
 
 use crate::ringfence;
 use crate::run::scratch;
-use crate::serve::{META, command, first_line, send, terminate};
+use crate::serve::{META, command, command_to, first_line, send, terminate};
 
 #[path = "../../../host/tests/lab/postgres.rs"]
 #[expect(
@@ -92,11 +92,18 @@ impl Nodes {
         }
     }
 
+    fn database(&self) -> &str {
+        let database = self.url.rsplit('/').next().unwrap();
+        database.split('?').next().unwrap()
+    }
+
     /// A hand that writes past the nodes.
     fn sql(&self, sql: &str) {
+        self.sql_in(self.database(), sql);
+    }
+
+    fn sql_in(&self, database: &str, sql: &str) {
         let port = postgres::server().address.port().to_string();
-        let database = self.url.rsplit('/').next().unwrap();
-        let database = database.split('?').next().unwrap();
         let done = std::process::Command::new("psql")
             .args(["-h", "127.0.0.1", "-p", &port, "-U", "postgres"])
             .args(["-d", database, "-q", "-c", sql])
@@ -304,6 +311,172 @@ fn an_answer_on_one_node_reaches_the_call_on_the_other() {
     assert!(approved.starts_with("exit 0"), "{approved}");
     let answer = waiting.join().unwrap();
     assert!(ran(&answer), "{answer}");
+}
+
+/// A person agrees to a call that waited on A. The client comes back to B, whose home is in
+/// another place, and the call runs there.
+#[test]
+fn an_answer_counts_for_the_same_call_on_another_node() {
+    let settings = "\n[approvals]\nautomation = \"L2\"\nwait_seconds = 1\n\n\
+        [[rule]]\nid = \"ask\"\neffect = \"ask\"\n";
+    let nodes = Nodes::new("cluster-moved", settings);
+    let (a, b) = (
+        nodes.serve("a", &["--no-auth"]),
+        nodes.serve("b", &["--no-auth"]),
+    );
+    let waited = count_words(&a, None);
+    assert!(!ran(&waited), "{waited}");
+    let listed = run(&b.home, &["approvals", "list", "--json"]);
+    let json = listed.split_once("--- stdout\n").unwrap().1;
+    let json: Value = serde_json::from_str(json).unwrap();
+    let all = json.as_array().cloned().unwrap_or_default();
+    let id = all.first().and_then(|one| one.get("id")?.as_str());
+    let id = id.unwrap_or_default();
+    let words = [
+        "approvals",
+        "approve",
+        id,
+        "--automation",
+        "--scope",
+        "once",
+    ];
+    let approved = run(&a.home, &words);
+    assert!(approved.starts_with("exit 0"), "{approved}");
+    let answer = count_words(&b, None);
+    assert!(ran(&answer), "{answer}");
+}
+
+/// A server of one home goes on with SQLite while the settings name a database. A command
+/// that paused a caller there would have no effect on it.
+#[test]
+fn a_command_is_refused_while_the_server_uses_another_store() {
+    let nodes = Nodes::new("cluster-gap", "");
+    let home = nodes.home("a");
+    let settings = fs::read_to_string(home.join("ringfence.toml")).unwrap();
+    fs::write(home.join("ringfence.toml"), "").unwrap();
+    let words = ["serve", "--no-auth", "--json", "--listen", "127.0.0.1:0"];
+    let mut server = command(&words, &home);
+    first_line(&mut server);
+    fs::write(home.join("ringfence.toml"), &settings).unwrap();
+    for words in [
+        &["callers", "pause", "ada"][..],
+        &["keys", "list"],
+        &["store", "copy", "--to", "postgres"],
+    ] {
+        let refused = run(&home, words);
+        assert!(!refused.starts_with("exit 0"), "{words:?} {refused}");
+        assert!(
+            refused.contains("stop `ringfence serve`"),
+            "{words:?} {refused}"
+        );
+    }
+    assert_eq!(terminate(&mut server), Some(0));
+    // Stopped: a command in between does no harm to the copy.
+    let listed = run(&home, &["list"]);
+    assert!(listed.starts_with("exit 0"), "{listed}");
+    for words in [
+        &["store", "copy", "--to", "postgres"][..],
+        &["callers", "pause", "ada"],
+    ] {
+        let done = run(&home, words);
+        assert!(done.starts_with("exit 0"), "{words:?} {done}");
+    }
+    let asked = run(&home, &["store", "copy", "--to", "home", "--replace"]);
+    assert!(asked.contains("--yes"), "{asked}");
+    let back = run(
+        &home,
+        &["store", "copy", "--to", "home", "--replace", "--yes"],
+    );
+    assert!(back.starts_with("exit 0"), "{back}");
+    fs::write(home.join("ringfence.toml"), "").unwrap();
+    let paused = run(&home, &["callers", "list"]);
+    assert!(paused.contains("ada"), "{paused}");
+}
+
+/// A copy of a home that lost its files, looked at with a command that only lists.
+#[test]
+fn listing_a_damaged_copy_changes_no_node() {
+    let nodes = Nodes::new("cluster-copy", "");
+    let a = nodes.serve("a", &["--no-auth"]);
+    for name in ["one", "two"] {
+        let made = run(&a.home, &["new", name]);
+        assert!(made.starts_with("exit 0"), "{made}");
+    }
+    let copy = a.home.with_file_name("copy");
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([&a.home, &copy])
+        .status();
+    assert!(copied.unwrap().success());
+    fs::remove_dir_all(copy.join("tools")).unwrap();
+    let mut settings = fs::read_to_string(copy.join("ringfence.toml")).unwrap();
+    settings.push_str("\n[[rule]]\nid = \"no\"\neffect = \"deny\"\n");
+    fs::write(copy.join("ringfence.toml"), settings).unwrap();
+    let listed = run(&copy, &["list"]);
+    assert!(listed.contains("this home is a copy of"), "{listed}");
+    let status = run(&a.home, &["list"]);
+    assert!(status.contains("one") && status.contains("two"), "{status}");
+    assert!(ran(&count_words(&a, None)));
+    // The node itself loses them: they come back, and a command says so.
+    fs::remove_dir_all(a.home.join("tools")).unwrap();
+    soon("the tools are restored", || {
+        a.home.join("tools/two.json").exists()
+    });
+}
+
+/// The database is gone for a while and nobody calls: the log has the outage once and its end
+/// once, and the audit does not blame the settings.
+#[test]
+fn an_outage_is_said_once() {
+    let nodes = Nodes::new("cluster-outage", "");
+    let home = nodes.home("a");
+    let log = home.join("stderr.log");
+    let words = ["serve", "--no-auth", "--json", "--listen", "127.0.0.1:0"];
+    let file = fs::File::create(&log).unwrap();
+    let mut server = command_to(&words, &home, file.into());
+    first_line(&mut server);
+    let database = nodes.database();
+    let allow = |yes: bool| {
+        nodes.sql_in(
+            "postgres",
+            &format!("ALTER DATABASE {database} ALLOW_CONNECTIONS {yes}"),
+        );
+    };
+    let said = |what: &str| fs::read_to_string(&log).unwrap().matches(what).count();
+    allow(false);
+    nodes.sql_in(
+        "postgres",
+        &format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'"
+        ),
+    );
+    soon("it says so", || said("could not be reloaded") > 0);
+    // A look now and then, several times each second.
+    std::thread::park_timeout(Duration::from_secs(3));
+    allow(true);
+    soon("it says that too", || said("reloaded again") > 0);
+    let shown = || fs::read_to_string(&log).unwrap();
+    assert_eq!(said("could not be reloaded"), 1, "{}", shown());
+    assert_eq!(said("reloaded again"), 1, "{}", shown());
+    let notices = run(&home, &["audit", "list", "--json"]);
+    assert!(!notices.contains("settings.refused"), "{notices}");
+    assert_eq!(terminate(&mut server), Some(0));
+}
+
+/// What is wrong with the way to the database, and which setting mends it.
+#[test]
+fn the_status_names_what_to_mend() {
+    let nodes = Nodes::new("cluster-status", "");
+    let home = nodes.home("a");
+    let status = run(&home, &["store", "status"]);
+    assert!(status.contains("none yet"), "{status}");
+    assert!(!status.contains("in 0 µs"), "{status}");
+    for secrets in ["", "RINGFENCE_STORE_PASSWORD=wrong\n"] {
+        fs::write(home.join("secrets.env"), secrets).unwrap();
+        let status = run(&home, &["store", "status"]);
+        assert!(status.contains("`store.password`"), "{secrets}: {status}");
+        assert!(!status.contains("does not answer"), "{secrets}: {status}");
+    }
 }
 
 /// Twenty equal calls on both nodes wait, and a person agrees once: one of them runs.
