@@ -24,6 +24,7 @@ mod launcher;
 pub mod limit;
 mod line;
 mod message;
+mod name_files;
 mod new_root;
 mod order;
 mod place;

@@ -62,6 +62,9 @@ model::limits! {
     DISK_ENTRIES_MAX: usize = 1_000_000;
     /// Bytes of a file of the system's settings that is copied into the new root.
     SETTING_BYTES_MAX: u64 = 128 << 10;
+    /// Bytes of a file that a child with an open network looks names up in; of a longer one its
+    /// first lines count.
+    NAME_FILE_BYTES_MAX: u64 = 1 << 20;
     /// Bytes of the new root: names, folders and small settings.
     ROOT_BYTES_MAX: u64 = 8 << 20;
     /// The first user number that children of root run as. No distribution gives these out.

@@ -22,6 +22,7 @@ use crate::file_rule::FileRight;
 use crate::identity::{self, ChildIdentity, Owners};
 use crate::limit;
 use crate::message::JailOrder;
+use crate::name_files::NameFiles;
 use crate::place::{DEVICES, Place, RootPlan};
 use crate::settings::JailOverlay;
 
@@ -121,6 +122,8 @@ pub(crate) fn enter(
 ) -> Result<Result<(), String>, String> {
     rustix::process::umask(Mode::from_raw_mode(0o022));
     let parts = open_rest(plan, order, trees)?;
+    // Before a folder of the machine is covered: a resolver's file may lie in it.
+    let names = NameFiles::read(order.network, Path::new("/etc"));
     let private = OldMount {
         kind: None,
         flags: libc::MS_REC | libc::MS_PRIVATE,
@@ -138,7 +141,7 @@ pub(crate) fn enter(
     }
     fill(plan, order, parts, &base)?;
     let facts = mount_facts(&base);
-    write_settings(&base)?;
+    write_settings(&base, &names)?;
     switch(&base)?;
     Ok(facts)
 }
@@ -383,8 +386,8 @@ fn mount_facts(base: &Path) -> Result<(), String> {
         .map_err(|error| format!("no `/proc` of its own could be mounted: {error}"))
 }
 
-/// Who there is, and that names are not the child's to look up.
-fn write_settings(base: &Path) -> Result<(), String> {
+/// Who there is, and where the child looks names up, if it may.
+fn write_settings(base: &Path, names: &NameFiles) -> Result<(), String> {
     let (user, group) = (
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
@@ -393,6 +396,9 @@ fn write_settings(base: &Path) -> Result<(), String> {
     fs::create_dir_all(&folder).map_err(said_io("make `/etc`"))?;
     let user_line = |name: &str, user: u32| format!("{name}:x:{user}:{group}::/tmp:/bin/sh\n");
     let group_line = |name: &str, group: u32| format!("{name}:x:{group}:\n");
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(folder.join(name), bytes).map_err(said_io("write the settings of the system"))
+    };
     for (name, text) in [
         (
             "passwd",
@@ -404,16 +410,17 @@ fn write_settings(base: &Path) -> Result<(), String> {
         ),
         (
             "nsswitch.conf",
-            "passwd: files\ngroup: files\nhosts: files\nnetworks: files\nprotocols: files\nservices: files\n"
-                .to_owned(),
+            format!(
+                "passwd: files\ngroup: files\n{}\nnetworks: files\nprotocols: files\nservices: files\n",
+                names.sources
+            ),
         ),
-        ("hosts", "127.0.0.1 localhost\n::1 localhost\n".to_owned()),
         ("host.conf", "multi on\n".to_owned()),
-        ("resolv.conf", String::new()),
     ] {
-        fs::write(folder.join(name), text).map_err(said_io("write the settings of the system"))?;
+        write(name, text.as_bytes())?;
     }
-    Ok(())
+    write("hosts", &names.hosts)?;
+    write("resolv.conf", &names.resolver)
 }
 
 /// Makes `base` the root folder and forgets the old one; nothing more can be made in it.

@@ -18,6 +18,7 @@ mod ending;
 mod escape;
 mod folder;
 mod liar;
+mod names;
 mod program;
 mod starter;
 mod surface;
