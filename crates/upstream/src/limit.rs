@@ -31,8 +31,6 @@ model::limits! {
     PIN_RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
     /// The lock file, in bytes.
     LOCK_BYTES_MAX: usize = 16 * 1024 * 1024;
-    /// Earlier accepted texts of one item that are remembered by digest.
-    EARLIER_PINS_MAX: usize = 16;
     /// A text of an item from which on the item is held, in bytes.
     TEXT_BYTES_HELD: usize = 4 * 1024;
     /// Instructions of a server from which on they are held, in bytes.

@@ -111,8 +111,6 @@ pub struct PinnedItem {
     pub decision: PinDecision,
     /// The last accepted definition.
     pub accepted: Option<Accepted<Definition>>,
-    /// Digests of earlier accepted definitions, newest first.
-    pub earlier: Vec<String>,
     /// The owner's own description, which takes the place of the server's.
     pub own_description: Option<String>,
 }
@@ -381,7 +379,6 @@ impl PinnedServer {
         self.items.entry(key.clone()).or_insert_with(|| PinnedItem {
             decision: PinDecision::Held,
             accepted: None,
-            earlier: Vec::new(),
             own_description: None,
         })
     }
@@ -394,23 +391,19 @@ impl PinnedItem {
             pin: seen.pin.clone(),
             at_ms,
         };
-        let before = self.accepted.replace(accepted);
-        if let Some(before) = before.filter(|before| before.pin != seen.pin) {
-            self.earlier.insert(0, before.pin.digest);
-        }
-        self.earlier.retain(|digest| *digest != seen.pin.digest);
-        self.earlier.truncate(limit::EARLIER_PINS_MAX);
+        // Only the text accepted last counts: an owner who accepts a narrower one takes the
+        // wider one away. What is narrower than the last, or says it in other words, is served
+        // whether it was accepted before or not.
+        self.accepted = Some(accepted);
         self.decision = PinDecision::Accepted;
     }
 
-    /// Whether the owner accepted exactly this text, now or before.
+    /// Whether this is exactly the text that the owner accepted last.
     #[must_use]
     pub fn knows(&self, digest: &str) -> bool {
-        let is_current = self
-            .accepted
+        self.accepted
             .as_ref()
-            .is_some_and(|accepted| accepted.pin.digest == digest);
-        is_current || self.earlier.iter().any(|earlier| earlier == digest)
+            .is_some_and(|accepted| accepted.pin.digest == digest)
     }
 }
 

@@ -15,7 +15,7 @@ words! {
     /// The class of a change.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum ChangeClass {
-        /// None, or back to a text that was accepted before.
+        /// None, or back to the text that was accepted last.
         Same = "same",
         /// It accepts less.
         Narrower = "narrower",
@@ -124,7 +124,6 @@ fn server_change(pinned: &PinnedServer, seen: &SeenServer) -> ItemChange {
 fn changed(key: &ItemKey, item: &PinnedItem, seen: &SeenItem) -> ItemChange {
     let accepted = item.accepted.as_ref();
     let diffs = match accepted {
-        // Back to a text the owner accepted before: no difference to review.
         Some(_) if item.knows(&seen.pin.digest) => Vec::new(),
         Some(accepted) => item_diffs(&accepted.definition, &seen.definition),
         None => Vec::new(),

@@ -95,8 +95,9 @@ struct ItemFile {
     decision: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     accepted: Option<PinFile>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    earlier: Vec<String>,
+    /// What older versions kept of texts accepted before. It counts no more.
+    #[serde(default, rename = "earlier", skip_serializing)]
+    _earlier: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     own_description: Option<String>,
 }
@@ -109,7 +110,7 @@ impl PinnedServer {
             name: key.name.clone(),
             decision: item.decision.word().to_owned(),
             accepted: item.accepted.as_ref().map(pin_file),
-            earlier: item.earlier.clone(),
+            _earlier: Vec::new(),
             own_description: item.own_description.clone(),
         });
         let file = RecordFile {
@@ -185,7 +186,6 @@ fn read_item(file: ItemFile) -> Result<(ItemKey, PinnedItem), PinError> {
     let item = PinnedItem {
         decision,
         accepted,
-        earlier: file.earlier,
         own_description: file.own_description,
     };
     Ok((key, item))

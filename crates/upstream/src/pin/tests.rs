@@ -302,19 +302,45 @@ fn accepting_some_holds_the_others() {
 }
 
 #[test]
-fn a_text_accepted_before_is_accepted() {
+fn only_the_text_accepted_last_counts() {
     let (first, second) = (
         seen(&[tool("a")]),
         seen(&[with("a", "/description", json!("x"))]),
     );
     let mut pinned = accepted(&first);
     pinned.accept(&second, AcceptScope::All, 6);
-    assert_eq!(shown(&pinned, Some(&first)), ["a: callable"]);
+    // The words of before are other words now: those accepted last are served.
+    assert_eq!(shown(&pinned, Some(&first)), ["a: old"]);
     let served = serve(&pinned, Some(&first));
     let ServedState::Callable { definition, .. } = &served.items[0].state else {
         panic!("callable")
     };
-    assert_eq!(definition.description(), Some("Does a."));
+    assert_eq!(definition.description(), Some("x"));
+}
+
+#[test]
+fn accepting_a_narrower_text_takes_the_wider_one_away() {
+    let narrow = seen(&[tool("a")]);
+    let wide = seen(&[with(
+        "a",
+        "/inputSchema/properties/more",
+        json!({"type": "string"}),
+    )]);
+    let mut pinned = accepted(&narrow);
+    assert_eq!(shown(&pinned, Some(&wide)), ["a: held wider"]);
+    pinned.accept(&wide, AcceptScope::All, 6);
+    assert_eq!(shown(&pinned, Some(&wide)), ["a: callable"]);
+    pinned.accept(&narrow, AcceptScope::All, 7);
+    assert_eq!(shown(&pinned, Some(&wide)), ["a: held wider"]);
+    // The other way round nothing was taken away.
+    assert_eq!(shown(&pinned, Some(&narrow)), ["a: callable"]);
+    // Also in a record that an older version wrote.
+    let text = pinned.to_json().unwrap();
+    let wider = wide.items.values().next().unwrap().pin.digest.clone();
+    let mut record: Value = serde_json::from_str(&text).unwrap();
+    record["items"][0]["earlier"] = json!([wider]);
+    let read = PinnedServer::from_json(&record.to_string()).unwrap();
+    assert_eq!(shown(&read, Some(&wide)), ["a: held wider"]);
 }
 
 #[test]
