@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::caller::{Elicitor, ProgressSink};
 use crate::client::{Calls, elicit_result};
-use crate::fault::{SESSION_FORGOTTEN, ServerFault, shown};
+use crate::fault::{ServerFault, shown};
 use crate::http::{self, HttpEnd};
 use crate::limit;
 use crate::secret_mask::MaskNow;
@@ -67,7 +67,7 @@ pub struct ToolResult {
 pub(crate) fn run<'a>(
     peer: &'a Peer<RoleClient>,
     calls: &'a Calls,
-    call: ToolCall,
+    call: &'a ToolCall,
 ) -> BoxFuture<'a, Result<ToolResult, ServerFault>> {
     // Boxed at the crate's edge: rustc compiles a future again in every
     // crate that awaits it.
@@ -77,25 +77,27 @@ pub(crate) fn run<'a>(
 async fn exchange(
     peer: &Peer<RoleClient>,
     calls: &Calls,
-    call: ToolCall,
+    call: &ToolCall,
 ) -> Result<ToolResult, ServerFault> {
     // Before anything is sent: a result that could not be masked must not
     // be fetched at all.
     calls.mask().now()?;
     let mut deadline = Instant::now() + call.timeout;
     let (mut responses, mut state) = (None, None);
-    for _ in 0..limit::SERVER_ROUNDS_MAX {
-        let request = request(&call, responses.take(), state.take());
-        let running = RunningRequest::send(peer, calls, &call, request).await?;
-        let id = running.id.clone();
-        let result = running.wait(&mut deadline, call.timeout).await?;
+    for round in 0..limit::SERVER_ROUNDS_MAX {
+        let request = request(call, responses.take(), state.take());
+        let (id, result) = match exchange_once(peer, calls, call, request, &mut deadline).await {
+            Ok(answered) => answered,
+            Err(fault) if round > 0 => return Err(fault.after_a_round()),
+            Err(fault) => return Err(fault),
+        };
         let result = match (call.kind, result) {
             (CallKind::Tool, ServerResult::CallToolResult(result)) => relay(result)?,
             (CallKind::Prompt, ServerResult::GetPromptResult(result)) => relay_whole(&result)?,
             (CallKind::Resource, ServerResult::ReadResourceResult(result)) => relay_whole(&result)?,
             (_, ServerResult::InputRequiredResult(asks)) => {
                 let began = Instant::now();
-                responses = Some(answer(calls, &call, &id, &asks).await?);
+                responses = Some(answer(calls, call, &id, &asks).await?);
                 state = asks.request_state;
                 deadline += began.elapsed();
                 continue;
@@ -106,6 +108,20 @@ async fn exchange(
         return Ok(mask(result, &calls.mask().now()?));
     }
     Err(ServerFault::TooManyQuestions(limit::SERVER_ROUNDS_MAX))
+}
+
+/// One request and its answer.
+async fn exchange_once(
+    peer: &Peer<RoleClient>,
+    calls: &Calls,
+    call: &ToolCall,
+    request: ClientRequest,
+    deadline: &mut Instant,
+) -> Result<(RequestId, ServerResult), ServerFault> {
+    let running = RunningRequest::send(peer, calls, call, request).await?;
+    let id = running.id.clone();
+    let result = running.wait(deadline, call.timeout).await?;
+    Ok((id, result))
 }
 
 /// The request of a call, with what the last round asked for.
@@ -431,7 +447,8 @@ pub(crate) fn service_fault(error: &ServiceError) -> ServerFault {
         ServiceError::TransportClosed => ServerFault::Closed("it closed".to_owned()),
         ServiceError::TransportSend(error) => match http::end_of(error) {
             HttpEnd::SignInRequired => ServerFault::SignInRequired,
-            HttpEnd::SessionExpired => ServerFault::Closed(SESSION_FORGOTTEN.to_owned()),
+            HttpEnd::SessionExpired => ServerFault::Forgotten,
+            HttpEnd::Unreachable => ServerFault::Unreachable(shown(&http::explain(error))),
             HttpEnd::Other => ServerFault::Closed(shown(&http::explain(error))),
         },
         ServiceError::Timeout { timeout } => ServerFault::Timeout(*timeout),

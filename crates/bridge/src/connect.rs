@@ -154,7 +154,11 @@ async fn open_target(
                     client,
                     process: None,
                 }),
-                Err(error) => Err(handshake_fault(&error)),
+                Err(error) => Err(match handshake_fault(&error) {
+                    // There was no call yet that could have ended.
+                    ServerFault::Closed(why) => ServerFault::Unreachable(why),
+                    fault => fault,
+                }),
             }
         }
     }
@@ -175,8 +179,10 @@ fn lifecycle(era: ServerEra) -> ClientLifecycleMode {
 }
 
 fn handshake_fault(error: &ClientInitializeError) -> ServerFault {
-    if http::end_of(error) == HttpEnd::SignInRequired {
-        return ServerFault::SignInRequired;
+    match http::end_of(error) {
+        HttpEnd::SignInRequired => return ServerFault::SignInRequired,
+        HttpEnd::Unreachable => return ServerFault::Unreachable(shown(&http::explain(error))),
+        HttpEnd::SessionExpired | HttpEnd::Other => {}
     }
     match error {
         ClientInitializeError::ConnectionClosed(_) => {
@@ -193,10 +199,11 @@ fn handshake_fault(error: &ClientInitializeError) -> ServerFault {
 /// The fault with what the process said last and how it ended: that is what the owner
 /// looks for.
 fn explain(fault: ServerFault, exit: &str, log: &ErrorLog) -> ServerFault {
+    // It was no call that it ended, so nothing is said of one.
     let ServerFault::Closed(why) = fault else {
         return fault;
     };
     let said = log.last().map(|line| format!("; its last line: {line}"));
     let said = said.unwrap_or_default();
-    ServerFault::Closed(format!("{why} ({exit}){said}"))
+    ServerFault::Start(format!("{why} ({exit}){said}"))
 }

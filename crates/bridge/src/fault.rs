@@ -31,6 +31,12 @@ pub enum ServerFault {
     /// It did not become ready in time.
     #[error("it was not ready after {} s", seconds(*.0))]
     StartTimeout(Duration),
+    /// Its address does not answer; nothing was sent.
+    #[error("it could not be reached: {0}")]
+    Unreachable(String),
+    /// It has forgotten the session, so it did nothing.
+    #[error("it has forgotten the session")]
+    Forgotten,
     /// It ended or closed the connection.
     #[error("the connection ended: {0}")]
     Closed(String),
@@ -73,6 +79,7 @@ impl ServerFault {
             },
             ServerFault::Held(why) => ServerFault::Held(map(why)),
             ServerFault::Start(why) => ServerFault::Start(map(why)),
+            ServerFault::Unreachable(why) => ServerFault::Unreachable(map(why)),
             ServerFault::Closed(why) => ServerFault::Closed(map(why)),
             ServerFault::Protocol(why) => ServerFault::Protocol(map(why)),
             ServerFault::List(why) => ServerFault::List(map(why)),
@@ -83,6 +90,7 @@ impl ServerFault {
             fault @ (ServerFault::SignInRequired
             | ServerFault::SecretsMissing(_)
             | ServerFault::StartTimeout(_)
+            | ServerFault::Forgotten
             | ServerFault::Timeout(_)
             | ServerFault::TooLarge(_)
             | ServerFault::TooManyQuestions(_)) => fault,
@@ -104,8 +112,16 @@ impl ServerFault {
             ServerFault::SecretsMissing(_) => {
                 format!("the server `{server}` lacks a secret that its owner has to set")
             }
-            ServerFault::Start(_) | ServerFault::StartTimeout(_) => {
-                format!("the server `{server}` could not be started")
+            ServerFault::Start(_) => format!("the server `{server}` could not be started"),
+            ServerFault::StartTimeout(after) => format!(
+                "the server `{server}` was not ready within {} s",
+                seconds(*after)
+            ),
+            ServerFault::Unreachable(_) => {
+                format!("the server `{server}` could not be reached; the call did not run")
+            }
+            ServerFault::Forgotten => {
+                format!("the server `{server}` forgot the session; the call did not run")
             }
             ServerFault::Closed(_) => {
                 format!("the server `{server}` ended the connection during the call")
@@ -138,6 +154,8 @@ impl ServerFault {
             ServerFault::Waiting { .. }
             | ServerFault::Start(_)
             | ServerFault::StartTimeout(_)
+            | ServerFault::Unreachable(_)
+            | ServerFault::Forgotten
             | ServerFault::Closed(_)
             | ServerFault::Timeout(_) => true,
             ServerFault::Held(_)
@@ -151,17 +169,19 @@ impl ServerFault {
         }
     }
 
-    /// Whether the connection is of no use to later calls: its session is gone, or its
-    /// token.
+    /// Whether the connection is of no use to later calls: its session is gone, its token,
+    /// or the server.
     pub(crate) fn ends_connection(&self) -> bool {
         match self {
-            ServerFault::SignInRequired => true,
-            ServerFault::Closed(why) => why == SESSION_FORGOTTEN,
+            ServerFault::SignInRequired | ServerFault::Unreachable(_) | ServerFault::Forgotten => {
+                true
+            }
             ServerFault::Waiting { .. }
             | ServerFault::Held(_)
             | ServerFault::SecretsMissing(_)
             | ServerFault::Start(_)
             | ServerFault::StartTimeout(_)
+            | ServerFault::Closed(_)
             | ServerFault::Protocol(_)
             | ServerFault::List(_)
             | ServerFault::Refused { .. }
@@ -172,10 +192,12 @@ impl ServerFault {
     }
 
     /// Whether the server, not the call, is at fault: it is then tried less often.
-    pub(crate) fn is_failure_of_server(&self) -> bool {
+    #[must_use]
+    pub fn is_failure_of_server(&self) -> bool {
         match self {
             ServerFault::Start(_)
             | ServerFault::StartTimeout(_)
+            | ServerFault::Unreachable(_)
             | ServerFault::Closed(_)
             | ServerFault::Protocol(_)
             | ServerFault::List(_) => true,
@@ -183,16 +205,24 @@ impl ServerFault {
             | ServerFault::Held(_)
             | ServerFault::SignInRequired
             | ServerFault::SecretsMissing(_)
+            | ServerFault::Forgotten
             | ServerFault::Refused { .. }
             | ServerFault::Timeout(_)
             | ServerFault::TooLarge(_)
             | ServerFault::TooManyQuestions(_) => false,
         }
     }
-}
 
-/// Why a connection ends whose server answers 404 to its session.
-pub(crate) const SESSION_FORGOTTEN: &str = "it has forgotten the session";
+    /// The same when a part of the call ran before: then it is not said that it did not run.
+    pub(crate) fn after_a_round(self) -> ServerFault {
+        match self {
+            fault @ (ServerFault::Unreachable(_) | ServerFault::Forgotten) => {
+                ServerFault::Closed(fault.to_string())
+            }
+            fault => fault,
+        }
+    }
+}
 
 /// The words of a server or a library, on one line and cut.
 pub(crate) fn shown(words: &str) -> String {

@@ -180,6 +180,8 @@ pub enum HttpEnd {
     SignInRequired,
     /// The server has forgotten the session: connect again, list and compare.
     SessionExpired,
+    /// No connection came about, so nothing was sent.
+    Unreachable,
     /// Anything else.
     Other,
 }
@@ -193,6 +195,11 @@ pub fn end_of(error: &(dyn Error + 'static)) -> HttpEnd {
         }
         if let Some(StreamableHttpError::SessionExpired) = error.downcast_ref::<TransportFault>() {
             return HttpEnd::SessionExpired;
+        }
+        if let Some(McpHttpFault::Request(fault)) = error.downcast_ref()
+            && fault.is_unsent
+        {
+            return HttpEnd::Unreachable;
         }
     }
     HttpEnd::Other

@@ -45,6 +45,11 @@ model::limits! {
     SERVER_RELIST_DELAY_MS: u64 = 500;
     /// Milliseconds between two fetches because of changes.
     SERVER_RELIST_PAUSE_MS: u64 = 10_000;
+    /// Milliseconds a list counts as current at a server that does not tell of changes, unless
+    /// the server names less; a call after that fetches and compares it again first.
+    SERVER_LIST_AGE_MS_MAX: u64 = 30_000;
+    /// Milliseconds such a list counts as current at least, whatever the server names.
+    SERVER_LIST_AGE_MS_MIN: u64 = 10_000;
     /// Milliseconds a server may take to say that it heard we listen.
     SERVER_LISTEN_MS_MAX: u64 = 5_000;
     /// Milliseconds before the first new attempt; each one doubles it.

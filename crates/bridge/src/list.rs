@@ -121,24 +121,77 @@ impl ListKind {
         }
     }
 
-    /// The items of a page and where the next one begins.
-    fn page(self, result: ServerResult) -> Result<(Vec<Value>, Option<String>), ServerFault> {
-        match (self, result) {
+    fn page(self, result: ServerResult) -> Result<Page, ServerFault> {
+        let (items, next, ttl_ms) = match (self, result) {
             (ListKind::Tools, ServerResult::ListToolsResult(page)) => {
-                Ok((values(page.tools)?, page.next_cursor))
+                (values(page.tools)?, page.next_cursor, page.ttl_ms)
             }
             (ListKind::Prompts, ServerResult::ListPromptsResult(page)) => {
-                Ok((values(page.prompts)?, page.next_cursor))
+                (values(page.prompts)?, page.next_cursor, page.ttl_ms)
             }
             (ListKind::Resources, ServerResult::ListResourcesResult(page)) => {
-                Ok((values(page.resources)?, page.next_cursor))
+                (values(page.resources)?, page.next_cursor, page.ttl_ms)
             }
-            (ListKind::Templates, ServerResult::ListResourceTemplatesResult(page)) => {
-                Ok((values(page.resource_templates)?, page.next_cursor))
-            }
-            _ => Err(ServerFault::List("it is not a list".to_owned())),
-        }
+            (ListKind::Templates, ServerResult::ListResourceTemplatesResult(page)) => (
+                values(page.resource_templates)?,
+                page.next_cursor,
+                page.ttl_ms,
+            ),
+            _ => return Err(ServerFault::List("it is not a list".to_owned())),
+        };
+        Ok(Page {
+            items,
+            next,
+            ttl_ms,
+        })
     }
+}
+
+/// A part of a list.
+struct Page {
+    items: Vec<Value>,
+    /// Where the next one begins.
+    next: Option<String>,
+    /// For how long the server says that it holds.
+    ttl_ms: Option<u64>,
+}
+
+/// What all lists of one fetch have in common.
+#[derive(Debug, Default)]
+struct Fetching {
+    /// One count for all lists: four lists at their bound would be four times too much.
+    bytes: usize,
+    /// The least that a page holds.
+    ttl_ms: Option<u64>,
+}
+
+impl Fetching {
+    fn note_ttl(&mut self, ttl_ms: Option<u64>) {
+        // Nothing said is no promise; the bound of all lists holds then.
+        self.ttl_ms = match (self.ttl_ms, ttl_ms) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+
+    fn count(&mut self, item: &Value) -> Result<(), ServerFault> {
+        self.bytes += item.to_string().len();
+        if self.bytes > limit::SERVER_LIST_BYTES_MAX {
+            let most = limit::SERVER_LIST_BYTES_MAX >> 20;
+            return Err(ServerFault::List(format!("it is larger than {most} MiB")));
+        }
+        Ok(())
+    }
+}
+
+/// For how long a list counts as current at a server that does not tell of changes.
+fn age(ttl_ms: Option<u64>) -> Duration {
+    let most = limit::SERVER_LIST_AGE_MS_MAX;
+    // Attack: a server that names no time at all would be asked before every call.
+    let ms = ttl_ms
+        .unwrap_or(most)
+        .clamp(limit::SERVER_LIST_AGE_MS_MIN, most);
+    Duration::from_millis(ms)
 }
 
 fn values<T: Serialize>(items: Vec<T>) -> Result<Vec<Value>, ServerFault> {
@@ -147,32 +200,31 @@ fn values<T: Serialize>(items: Vec<T>) -> Result<Vec<Value>, ServerFault> {
     values.map_err(|error| ServerFault::List(error.to_string()))
 }
 
-/// Fetches what a server offers and its owner wants to see.
+/// Fetches what a server offers and its owner wants to see, and for how long that counts.
 pub(crate) async fn fetch(
     peer: &Peer<RoleClient>,
     server: &ServerIdentity,
     settings: &ServerSettings,
-) -> Result<Offers, ServerFault> {
+) -> Result<(Offers, Duration), ServerFault> {
     let most = Duration::from_millis(limit::SERVER_LIST_MS_MAX);
     let fetching = async {
-        // One count for all lists: four lists at their bound would be four times too much.
-        let mut bytes = 0;
+        let mut all = Fetching::default();
         let mut offers = Offers::default();
         if server.has_tools {
-            offers.tools = pages(peer, ListKind::Tools, &mut bytes).await?;
+            offers.tools = pages(peer, ListKind::Tools, &mut all).await?;
         }
         if settings.prompts && server.has_prompts {
-            offers.prompts = pages(peer, ListKind::Prompts, &mut bytes).await?;
+            offers.prompts = pages(peer, ListKind::Prompts, &mut all).await?;
         }
         if settings.resources && server.has_resources {
-            offers.resources = pages(peer, ListKind::Resources, &mut bytes).await?;
-            offers.templates = match pages(peer, ListKind::Templates, &mut bytes).await {
+            offers.resources = pages(peer, ListKind::Resources, &mut all).await?;
+            offers.templates = match pages(peer, ListKind::Templates, &mut all).await {
                 // Resources without templates are common.
                 Err(ServerFault::Refused { code: -32601, .. }) => Vec::new(),
                 fetched => fetched?,
             };
         }
-        Ok(offers)
+        Ok((offers, age(all.ttl_ms)))
     };
     match timeout(most, fetching).await {
         Ok(listed) => listed,
@@ -186,7 +238,7 @@ pub(crate) async fn fetch(
 async fn pages(
     peer: &Peer<RoleClient>,
     kind: ListKind,
-    bytes: &mut usize,
+    all: &mut Fetching,
 ) -> Result<Vec<Value>, ServerFault> {
     let mut items = Vec::new();
     let mut seen = BTreeSet::new();
@@ -195,20 +247,17 @@ async fn pages(
         let params = PaginatedRequestParams::default().with_cursor(cursor.take());
         // Not `Peer::list_tools`: it caches, and serves an old page when the server fails.
         let result = peer.send_request(kind.request(params)).await;
-        let (page, next) = kind.page(result.map_err(|error| service_fault(&error))?)?;
-        for item in page {
-            *bytes += item.to_string().len();
-            if *bytes > limit::SERVER_LIST_BYTES_MAX {
-                let most = limit::SERVER_LIST_BYTES_MAX >> 20;
-                return Err(ServerFault::List(format!("it is larger than {most} MiB")));
-            }
+        let page = kind.page(result.map_err(|error| service_fault(&error))?)?;
+        all.note_ttl(page.ttl_ms);
+        for item in page.items {
+            all.count(&item)?;
             items.push(item);
             if items.len() > limit::SERVER_TOOLS_MAX {
                 let (most, what) = (limit::SERVER_TOOLS_MAX, kind.word());
                 return Err(ServerFault::List(format!("it has more than {most} {what}")));
             }
         }
-        let Some(next) = next else {
+        let Some(next) = page.next else {
             return Ok(items);
         };
         if next.len() > limit::SERVER_CURSOR_BYTES_MAX {
@@ -222,4 +271,23 @@ async fn pages(
     }
     let most = limit::SERVER_LIST_PAGES_MAX;
     Err(ServerFault::List(format!("it has more than {most} pages")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_current_within_bounds_whatever_the_server_says() {
+        let seconds = |ttl_ms| age(ttl_ms).as_secs();
+        assert_eq!(seconds(None), 30);
+        assert_eq!(seconds(Some(0)), 10);
+        assert_eq!(seconds(Some(20_000)), 20);
+        assert_eq!(seconds(Some(u64::MAX)), 30);
+        let mut all = Fetching::default();
+        for ttl_ms in [None, Some(40), None, Some(20), Some(30)] {
+            all.note_ttl(ttl_ms);
+        }
+        assert_eq!(all.ttl_ms, Some(20));
+    }
 }

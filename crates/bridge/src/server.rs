@@ -2,6 +2,7 @@
 //! stopped when it is idle, tried again less and less often when it fails.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -60,6 +61,8 @@ struct Inner {
     /// Held while a connection is opened, so that there are never two attempts at once.
     state: tokio::sync::Mutex<State>,
     status: Mutex<ServerStatus>,
+    /// When it is tried again, after a failure.
+    next_attempt: Mutex<Option<Instant>>,
     places: Semaphore,
     log: ErrorLog,
     /// The network of the process that runs, if it has one.
@@ -80,9 +83,30 @@ struct Connection {
     peer: Peer<RoleClient>,
     client: Client,
     /// What it was shown last.
-    reviewed: Mutex<Arc<ReviewedTools>>,
+    list: Mutex<CurrentList>,
+    /// Held while the list is fetched again: calls that find it too old share one fetch.
+    listing: tokio::sync::Mutex<()>,
+    /// Whether the server tells of changes, now.
+    is_told: Arc<AtomicBool>,
     stop: CancellationToken,
     used: mpsc::Sender<()>,
+}
+
+/// A list, and until when it counts as what the server offers, if the server does not tell.
+#[derive(Clone, Debug)]
+struct CurrentList {
+    reviewed: Arc<ReviewedTools>,
+    until: Instant,
+}
+
+impl Connection {
+    fn reviewed(&self) -> Arc<ReviewedTools> {
+        Arc::clone(&lock(&self.list).reviewed)
+    }
+
+    fn is_current(&self) -> bool {
+        self.is_told.load(Ordering::Relaxed) || Instant::now() < lock(&self.list).until
+    }
 }
 
 /// Where a server stands.
@@ -138,6 +162,7 @@ impl Server {
                 reviewer,
                 state: tokio::sync::Mutex::default(),
                 status: Mutex::new(ServerStatus::Stopped),
+                next_attempt: Mutex::default(),
                 places: Semaphore::new(limit::SERVER_CALLS_MAX),
                 log,
                 egress: Mutex::default(),
@@ -152,6 +177,13 @@ impl Server {
     #[must_use]
     pub fn status(&self) -> ServerStatus {
         lock(&self.inner.status).clone()
+    }
+
+    /// In how long it is tried again, if it failed.
+    #[must_use]
+    pub fn next_attempt(&self) -> Option<Duration> {
+        let next = *lock(&self.inner.next_attempt);
+        next?.checked_duration_since(Instant::now())
     }
 
     /// The last lines its process wrote on its standard error, masked.
@@ -183,6 +215,7 @@ impl Server {
             connection.stop.cancel();
         }
         state.backoff.forget();
+        *lock(&self.inner.next_attempt) = None;
         *lock(&self.inner.status) = ServerStatus::Stopped;
     }
 
@@ -191,35 +224,100 @@ impl Server {
     pub async fn call<E: From<ServerFault>>(
         &self,
         tool_call: ToolCall,
-        check: impl FnOnce(&ReviewedTools) -> Result<(), E>,
+        check: impl Fn(&ReviewedTools) -> Result<(), E>,
     ) -> Result<ToolResult, E> {
-        let connection = self.inner.connection().await?;
-        let reviewed = Arc::clone(&lock(&connection.reviewed));
+        let called = match self.call_once(&tool_call, &check).await? {
+            // It did not run, as after a restart of the server. So it runs now, on a
+            // connection whose list is fetched and checked like that of any other.
+            Err(ServerFault::Forgotten) => self.call_once(&tool_call, &check).await?,
+            called => called,
+        };
+        Ok(called.map_err(|fault| self.inner.mask.fault(fault))?)
+    }
+
+    /// One attempt. What `check` says is the outer error.
+    async fn call_once<E>(
+        &self,
+        tool_call: &ToolCall,
+        check: &impl Fn(&ReviewedTools) -> Result<(), E>,
+    ) -> Result<Result<ToolResult, ServerFault>, E> {
+        let connection = match self.inner.connection().await {
+            Ok(connection) => connection,
+            Err(fault) => return Ok(Err(fault)),
+        };
         // On this connection's own list: a server may show one list and serve another.
-        check(&reviewed)?;
-        drop(reviewed);
+        check(&connection.reviewed())?;
         let wait = self.inner.places.acquire();
-        let place = tokio::time::timeout(tool_call.timeout, wait).await;
-        let _place = place.map_err(|_| ServerFault::Timeout(tool_call.timeout))?;
+        let Ok(Ok(_place)) = tokio::time::timeout(tool_call.timeout, wait).await else {
+            return Ok(Err(ServerFault::Timeout(tool_call.timeout)));
+        };
         // A full channel already says that it is used.
         let _ = connection.used.try_send(());
-        let result = call::run(&connection.peer, connection.client.calls(), tool_call).await;
+        let called = call::run(&connection.peer, connection.client.calls(), tool_call).await;
         let _ = connection.used.try_send(());
-        if let Err(fault) = &result
+        if let Err(fault) = &called
             && fault.ends_connection()
         {
-            // Only the connection. Its server is not at fault, so there is no pause.
             self.inner.leave(&connection, fault).await;
         }
-        Ok(result.map_err(|fault| self.inner.mask.fault(fault))?)
+        Ok(called)
     }
 }
 
 impl Inner {
+    /// A connection whose list was reviewed and is not too old.
+    ///
     /// Boxed because rustc compiles a future again in every crate that awaits it, and this
     /// one holds the whole client.
     fn connection(self: &Arc<Inner>) -> BoxFuture<'_, Result<Arc<Connection>, ServerFault>> {
-        Box::pin(self.connect())
+        Box::pin(async {
+            let connection = self.connect().await?;
+            match self.refresh(&connection).await {
+                Ok(()) => Ok(connection),
+                Err(fault) => {
+                    let fault = self.mask.fault(fault);
+                    self.leave(&connection, &fault).await;
+                    Err(fault)
+                }
+            }
+        })
+    }
+
+    /// Attack: another server at the same address, or another version of it, which tells
+    /// nobody. Its list is compared before a call once the last one is too old. A busy server
+    /// is asked once for each such time, an idle one never.
+    async fn refresh(&self, connection: &Connection) -> Result<(), ServerFault> {
+        if connection.is_current() {
+            return Ok(());
+        }
+        let _turn = connection.listing.lock().await;
+        // Another call may have fetched it meanwhile.
+        match connection.is_current() {
+            true => Ok(()),
+            false => self.relist(connection).await,
+        }
+    }
+
+    /// Fetches the list of a connection again and has it reviewed.
+    async fn relist(&self, connection: &Connection) -> Result<(), ServerFault> {
+        let list = self.review(&connection.peer).await?;
+        let mut status = lock(&self.status);
+        if let ServerStatus::Ready { walls, .. } = &*status {
+            *status = ServerStatus::ready(&list.reviewed.seen, walls.clone());
+        }
+        drop(status);
+        *lock(&connection.list) = list;
+        Ok(())
+    }
+
+    /// Counts a failure of the server, and notes when it is tried again.
+    fn fail(&self, state: &mut State, why: &str) {
+        let now = Instant::now();
+        state.backoff.fail(why, now, spread());
+        *lock(&self.next_attempt) = match state.backoff.check(now) {
+            Err(ServerFault::Waiting { retry_in, .. }) => Some(now + retry_in),
+            Err(_) | Ok(()) => None,
+        };
     }
 
     async fn connect(self: &Arc<Inner>) -> Result<Arc<Connection>, ServerFault> {
@@ -235,6 +333,7 @@ impl Inner {
         match self.open().await {
             Ok(connection) => {
                 state.connection = Some(Arc::clone(&connection));
+                *lock(&self.next_attempt) = None;
                 Ok(connection)
             }
             Err(fault) => {
@@ -242,9 +341,7 @@ impl Inner {
                 // get the masked one.
                 let fault = self.mask.fault(fault);
                 if fault.is_failure_of_server() {
-                    state
-                        .backoff
-                        .fail(&fault.to_string(), Instant::now(), spread());
+                    self.fail(&mut state, &fault.to_string());
                 }
                 *lock(&self.status) = ServerStatus::Failed(fault.clone());
                 Err(fault)
@@ -259,6 +356,10 @@ impl Inner {
         let current = state.connection.as_ref();
         if current.is_some_and(|current| Arc::ptr_eq(current, connection)) {
             state.connection = None;
+            // A session or a token that ended is no fault of the server: there is no pause.
+            if fault.is_failure_of_server() {
+                self.fail(&mut state, &fault.to_string());
+            }
             *lock(&self.status) = ServerStatus::Failed(fault.clone());
         }
         connection.stop.cancel();
@@ -276,20 +377,22 @@ impl Inner {
         let walls = process.as_ref().map(wall_lines).unwrap_or_default();
         // Before the list, so that no change falls in between.
         let subscription = subscribe::begin(&peer).await;
-        let reviewed = self.review(&peer).await;
-        let reviewed = match reviewed {
-            Ok(reviewed) => reviewed,
+        let list = match self.review(&peer).await {
+            Ok(list) => list,
             Err(fault) => {
                 end(service, process).await;
                 return Err(fault);
             }
         };
-        *lock(&self.status) = ServerStatus::ready(&reviewed.seen, walls);
+        *lock(&self.status) = ServerStatus::ready(&list.reviewed.seen, walls);
+        let is_told = subscribe::tells_unasked(&peer, process.is_some());
         let (used, uses) = mpsc::channel(1);
         let connection = Arc::new(Connection {
             peer,
             client,
-            reviewed: Mutex::new(Arc::new(reviewed)),
+            list: Mutex::new(list),
+            listing: tokio::sync::Mutex::default(),
+            is_told: Arc::new(AtomicBool::new(is_told)),
             stop: self.stop.child_token(),
             used,
         });
@@ -302,20 +405,23 @@ impl Inner {
         };
         let (peer, stop) = (connection.peer.clone(), connection.stop.clone());
         let changed = Arc::clone(connection.client.list_changed());
-        tokio::spawn(subscribe::keep(peer, subscription, changed, stop));
+        let is_told = Arc::clone(&connection.is_told);
+        tokio::spawn(subscribe::keep(peer, subscription, changed, is_told, stop));
         tokio::spawn(watch.run(service, process, uses));
         Ok(connection)
     }
 
     /// Fetches the list and hands it over before any of it is used.
-    async fn review(&self, peer: &Peer<RoleClient>) -> Result<ReviewedTools, ServerFault> {
+    async fn review(&self, peer: &Peer<RoleClient>) -> Result<CurrentList, ServerFault> {
+        // From before the fetch: what changes during it is not in the list.
+        let asked = Instant::now();
         let Some(info) = peer.peer_info() else {
             return Err(ServerFault::Protocol(
                 "it says nothing about itself".to_owned(),
             ));
         };
         let mut server = ServerIdentity::of(&info);
-        let offers = list::fetch(peer, &server, &self.settings).await?;
+        let (offers, age) = list::fetch(peer, &server, &self.settings).await?;
         // Attack: a server that writes a secret of ours into a description, which is kept,
         // shown to the owner and to every client.
         let mask = self.mask.now()?;
@@ -327,7 +433,10 @@ impl Inner {
         let seen = SeenTools { server, offers };
         let stamp = self.reviewer.review(&self.settings.name, &seen);
         let stamp = stamp.map_err(ServerFault::Held)?;
-        Ok(ReviewedTools { stamp, seen })
+        Ok(CurrentList {
+            reviewed: Arc::new(ReviewedTools { stamp, seen }),
+            until: asked + age,
+        })
     }
 }
 
@@ -402,14 +511,8 @@ impl Watch {
         let Some(inner) = self.inner.upgrade() else {
             return Ok(());
         };
-        let reviewed = inner.review(&self.connection.peer).await?;
-        let mut status = lock(&inner.status);
-        if let ServerStatus::Ready { walls, .. } = &*status {
-            *status = ServerStatus::ready(&reviewed.seen, walls.clone());
-        }
-        drop(status);
-        *lock(&self.connection.reviewed) = Arc::new(reviewed);
-        Ok(())
+        let _turn = self.connection.listing.lock().await;
+        inner.relist(&self.connection).await
     }
 
     /// The connection is over: the next call opens another, unless this one failed a
@@ -437,7 +540,7 @@ impl Watch {
                 let why = format!("{}{}", shown(why), last.unwrap_or_default());
                 let ended = inner.mask.fault(ServerFault::Closed(why));
                 if let ServerFault::Closed(why) = &ended {
-                    state.backoff.fail(why, Instant::now(), spread());
+                    inner.fail(&mut state, why);
                 }
                 ServerStatus::Failed(ended)
             }

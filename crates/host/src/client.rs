@@ -248,7 +248,10 @@ impl HttpClient {
             let is_new = unused.is_none();
             let mut connection = match unused {
                 Some(connection) => connection,
-                None => self.open(target, admission).await?,
+                None => {
+                    let opened = self.open(target, admission).await;
+                    opened.map_err(HttpFault::unsent)?
+                }
             };
             let (headers, body) = (headers(request), request.body.clone());
             let method = request.method.to_http();

@@ -22,11 +22,11 @@ const CASES: &[(&str, IsExpected)] = &[
     }),
     (
         "exit-early",
-        |fault| matches!(fault, ServerFault::Closed(why) if why.contains("the disk is on fire")),
+        |fault| matches!(fault, ServerFault::Start(why) if why.contains("the disk is on fire")),
     ),
     ("slow-handshake", is_late),
     ("endless-noise", |fault| {
-        matches!(fault, ServerFault::Closed(_))
+        matches!(fault, ServerFault::Start(_) | ServerFault::Closed(_))
     }),
 ];
 
@@ -129,7 +129,8 @@ async fn a_server_that_failed_is_not_tried_again_at_once() {
     let folder = Folder::new("held");
     let (server, _) = server(&folder, &["exit-early"]);
     let first = call(&server, "echo", json!({})).await;
-    assert!(matches!(first, Err(ServerFault::Closed(_))), "{first:?}");
+    assert!(matches!(first, Err(ServerFault::Start(_))), "{first:?}");
+    assert!(server.next_attempt().is_some());
     let second = call(&server, "echo", json!({})).await;
     assert!(
         matches!(second, Err(ServerFault::Waiting { .. })),

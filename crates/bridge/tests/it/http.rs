@@ -2,6 +2,7 @@
 //! Each attack has a control that succeeds.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bridge::http::{HttpEnd, HttpSettings, HttpSettingsFault, end_of, transport};
@@ -201,7 +202,12 @@ fn server(lab: &Lab, wire: &Arc<Wire>) -> (Server, Arc<Lists>) {
 
 pub(crate) fn server_at(address: HttpSettings) -> (Server, Arc<Lists>) {
     let lists = Arc::new(Lists::default());
-    let settings = ServerSettings {
+    let server = Server::new(settings_at(address), Arc::clone(&lists) as _);
+    (server, lists)
+}
+
+fn settings_at(address: HttpSettings) -> ServerSettings {
+    ServerSettings {
         name: "lab".to_owned(),
         target: ServerTarget::Address(address),
         era: ServerEra::Auto,
@@ -212,8 +218,7 @@ pub(crate) fn server_at(address: HttpSettings) -> (Server, Arc<Lists>) {
         resources: true,
         logs: None,
         masker: Arc::new(Masker::none()),
-    };
-    (Server::new(settings, Arc::clone(&lists) as _), lists)
+    }
 }
 
 #[tokio::test]
@@ -223,20 +228,95 @@ async fn a_forgotten_session_leads_to_a_new_list_that_is_reviewed() {
     let echo = || support::call(&server, "echo", Value::Null);
     assert_eq!(support::text(&echo().await.unwrap()), "hello");
     assert_eq!(lists.count(), 1);
-    lab.book().is_forgetful = true;
-    let fault = echo().await.unwrap_err();
-    assert_eq!(
-        fault,
-        ServerFault::Closed("it has forgotten the session".to_owned())
-    );
-    lab.book().is_forgetful = false;
-    let again = async {
-        while echo().await.is_err() {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(Duration::from_secs(30), again).await.unwrap();
+    // Once, as after a restart: the call runs, on a new session whose list was reviewed.
+    lab.book().forgets = 1;
+    assert_eq!(support::text(&echo().await.unwrap()), "hello");
     assert_eq!(lists.count(), 2, "the list of the new session was reviewed");
+    // Every time: there is no session to call on, and the server is tried less often.
+    lab.book().is_forgetful = true;
+    let before = lab.count("POST /mcp");
+    let fault = echo().await.unwrap_err();
+    assert!(matches!(fault, ServerFault::Unreachable(_)), "{fault:?}");
+    assert!(server.next_attempt().is_some());
+    assert!(lab.count("POST /mcp") - before < 10);
+    lab.book().is_forgetful = false;
+    server.restart().await;
+    assert_eq!(support::text(&echo().await.unwrap()), "hello");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_said_so_with_the_next_attempt() {
+    let (lab, wire): (_, Arc<Wire>) = (Lab::start().await, Arc::default());
+    {
+        let mut book = lab.book();
+        (book.is_stateless, book.hangs_up) = (true, true);
+    }
+    let (server, lists) = server(&lab, &wire);
+    let echo = || support::call(&server, "echo", Value::Null);
+    assert_eq!(support::text(&echo().await.unwrap()), "hello");
+    assert_eq!(server.next_attempt(), None);
+    wire.is_cut.store(true, Ordering::Relaxed);
+    let fault = echo().await.unwrap_err();
+    assert!(matches!(fault, ServerFault::Unreachable(_)), "{fault:?}");
+    let words = fault.for_caller("lab");
+    assert!(words.contains("could not be reached"), "{words}");
+    assert!(words.contains("did not run"), "{words}");
+    assert!(server.next_attempt().is_some());
+    let fault = echo().await.unwrap_err();
+    assert!(matches!(fault, ServerFault::Waiting { .. }), "{fault:?}");
+    wire.is_cut.store(false, Ordering::Relaxed);
+    server.restart().await;
+    assert_eq!(support::text(&echo().await.unwrap()), "hello");
+    assert_eq!(lists.count(), 2);
+}
+
+/// Attack: another server comes up at the same address, keeps no session that could tell it
+/// from the first, and tells of no change.
+#[tokio::test]
+async fn a_changed_list_is_compared_before_a_call_where_no_server_tells() {
+    for (is_modern, era) in [(false, ServerEra::Legacy), (true, ServerEra::Modern)] {
+        let (lab, wire) = (Lab::start().await, Arc::default());
+        {
+            let mut book = lab.book();
+            (book.is_stateless, book.is_modern) = (true, is_modern);
+        }
+        let lists = Arc::new(Lists::default());
+        let settings = ServerSettings {
+            era,
+            ..settings_at(lab.settings(&wire))
+        };
+        let server = Server::new(settings, Arc::clone(&lists) as _);
+        let echo = || {
+            let check = |reviewed: &bridge::ReviewedTools| {
+                let now = &reviewed.seen.offers.tools[0];
+                match now["inputSchema"].get("properties") {
+                    None => Ok(()),
+                    Some(_) => Err(ServerFault::Held("changed".to_owned())),
+                }
+            };
+            server.call(support::tool_call("echo", Value::Null), check)
+        };
+        echo().await.unwrap();
+        lab.book().tools = Some(serde_json::json!([{"name": "echo", "inputSchema": {
+            "type": "object", "properties": {"path": {"type": "string"}}}}]));
+        // Within the time that the list counts, it is not asked for again.
+        echo().await.unwrap();
+        assert_eq!((lists.count(), lab.book().lists), (1, 1));
+        let age = match is_modern {
+            // It says 0, which is less than the least.
+            true => bridge::limit::SERVER_LIST_AGE_MS_MIN,
+            false => bridge::limit::SERVER_LIST_AGE_MS_MAX,
+        };
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_millis(age + 1)).await;
+        tokio::time::resume();
+        // Many at once share one fetch, and none of them runs.
+        let all = futures_util::future::join_all((0..8).map(|_| echo())).await;
+        for called in all {
+            assert_eq!(called.unwrap_err(), ServerFault::Held("changed".to_owned()));
+        }
+        assert_eq!((lists.count(), lab.book().lists), (2, 2), "{era:?}");
+    }
 }
 
 #[tokio::test]

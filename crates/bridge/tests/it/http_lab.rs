@@ -36,6 +36,18 @@ pub(crate) struct Book {
     pub(crate) redirect: Option<String>,
     /// Whether the session is forgotten.
     pub(crate) is_forgetful: bool,
+    /// Sessions of before that are forgotten once, as after a restart.
+    pub(crate) forgets: usize,
+    /// Whether it keeps no sessions.
+    pub(crate) is_stateless: bool,
+    /// Whether it speaks the newer era, without subscriptions.
+    pub(crate) is_modern: bool,
+    /// What it lists, if not the one tool.
+    pub(crate) tools: Option<Value>,
+    /// Whether it hangs up after each reply.
+    pub(crate) hangs_up: bool,
+    /// How often it was asked for its list.
+    pub(crate) lists: usize,
     /// What the stream of notices does: nothing, or ends at once.
     pub(crate) stream: Option<&'static str>,
     /// Changes to the documents: `name` to a value.
@@ -169,6 +181,8 @@ impl Resolve for Names {
 #[derive(Debug, Default)]
 pub(crate) struct Wire {
     called: Mutex<Vec<SocketAddr>>,
+    /// Whether nothing listens at the other end.
+    pub(crate) is_cut: std::sync::atomic::AtomicBool,
 }
 
 impl Wire {
@@ -183,8 +197,9 @@ impl Wire {
 impl Connector for Wire {
     fn connect(&self, address: SocketAddr) -> Connecting<'_> {
         self.called.lock().unwrap().push(address);
+        let is_cut = self.is_cut.load(std::sync::atomic::Ordering::Relaxed);
         Box::pin(async move {
-            if !address.ip().is_loopback() {
+            if is_cut || !address.ip().is_loopback() {
                 return Err(io::Error::from(io::ErrorKind::ConnectionRefused));
             }
             let stream: Box<dyn Stream> = Box::new(TcpStream::connect(address).await?);
@@ -363,6 +378,10 @@ fn mcp(lab: &Lab, method: &Method, headers: HeaderMap, body: &Bytes) -> Response
         return reply.body(Body::empty()).unwrap();
     }
     let has_session = book.headers.contains_key("mcp-session-id");
+    if has_session && book.forgets > 0 && *method == Method::POST {
+        book.forgets -= 1;
+        return reply(404, "text/plain", "no such session");
+    }
     if book.is_forgetful && has_session {
         return reply(404, "text/plain", "no such session");
     }
@@ -385,19 +404,43 @@ fn mcp(lab: &Lab, method: &Method, headers: HeaderMap, body: &Bytes) -> Response
             let shown = shown
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or("none");
-            message(&heard, shown)
+            let shown = shown.to_owned();
+            if heard["method"] == "tools/list" {
+                book.lists += 1;
+            }
+            let mut answer = message(&book, &heard, &shown);
+            if book.hangs_up {
+                let close = "close".parse().unwrap();
+                answer.headers_mut().insert(header::CONNECTION, close);
+            }
+            answer
         }
         _ => reply(200, "text/plain", ""),
     }
 }
 
-fn message(message: &Value, authorization: &str) -> Response {
+fn message(book: &Book, message: &Value, authorization: &str) -> Response {
     let Some(id) = message.get("id") else {
         return reply(202, "text/plain", "");
     };
-    let answer = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
+    let answer = |mut result: Value| {
+        if book.is_modern {
+            result["resultType"] = "complete".into();
+            result["ttlMs"] = 0.into();
+            result["cacheScope"] = "private".into();
+        }
+        json!({"jsonrpc": "2.0", "id": id, "result": result})
+    };
     match message["method"].as_str().unwrap_or_default() {
-        "initialize" => {
+        "server/discover" if book.is_modern => json_reply(
+            200,
+            &answer(json!({
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "lab", "version": "1"},
+            })),
+        ),
+        "initialize" if !book.is_modern => {
             let mut greeting = json_reply(
                 200,
                 &answer(json!({
@@ -406,14 +449,17 @@ fn message(message: &Value, authorization: &str) -> Response {
                     "serverInfo": {"name": "lab", "version": "1"},
                 })),
             );
-            let headers = greeting.headers_mut();
-            headers.insert("mcp-session-id", "session-1".parse().unwrap());
+            if !book.is_stateless {
+                let headers = greeting.headers_mut();
+                headers.insert("mcp-session-id", "session-1".parse().unwrap());
+            }
             greeting
         }
-        "tools/list" => json_reply(
-            200,
-            &answer(json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})),
-        ),
+        "tools/list" => {
+            let one = || json!([{"name": "echo", "inputSchema": {"type": "object"}}]);
+            let tools = book.tools.clone().unwrap_or_else(one);
+            json_reply(200, &answer(json!({ "tools": tools })))
+        }
         "tools/call" if message["params"]["name"] == "confess" => {
             let words = json!({"content": [{"type": "text", "text": authorization}]});
             json_reply(200, &answer(words))

@@ -434,11 +434,13 @@ fn asks(arguments: &Value) -> Value {
 
 fn question(arguments: &Value) -> Value {
     let words = variable(arguments).unwrap_or_else(|| "Which colour?".to_owned());
+    let field = arguments.get("field").and_then(Value::as_str);
+    let field = field.unwrap_or("colour");
     json!({
         "mode": "form",
         "message": words,
         "requestedSchema": {
-            "type": "object", "properties": {"colour": {"type": "string"}},
+            "type": "object", "properties": {field: {"type": "string"}},
         },
     })
 }

@@ -15,6 +15,8 @@ pub struct HttpFault {
     pub kind: FaultKind,
     /// The stable word, such as `resolved-private-ip`.
     pub reason: &'static str,
+    /// Whether no connection came about, so that nothing of the request was sent.
+    pub is_unsent: bool,
     sentence: String,
 }
 
@@ -38,7 +40,16 @@ impl HttpFault {
         HttpFault {
             kind,
             reason,
+            is_unsent: false,
             sentence: sentence.into(),
+        }
+    }
+
+    /// The same for a request that was not sent.
+    pub(crate) fn unsent(self) -> HttpFault {
+        HttpFault {
+            is_unsent: true,
+            ..self
         }
     }
 
