@@ -202,13 +202,13 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
                 }
                 powers.note(event);
             }
-            ran
+            ran.map_err(|error| (error, server.next_attempt()))
         }
-        Err(fault) => Err(ServerCallError::Fault(fault)),
+        Err(fault) => Err((ServerCallError::Fault(fault), None)),
     };
     match ran {
         Ok(result) => Ok(relay(tool, result)),
-        Err(error) => Err(refusal(&config.name, error)),
+        Err((error, next_attempt)) => Err(refusal(&config.name, error, next_attempt)),
     }
 }
 
@@ -315,7 +315,8 @@ fn relay(tool: &ServerTool, mut result: ToolResult) -> RunResult {
     }
 }
 
-fn refusal(server: &str, error: ServerCallError) -> CallRefusal {
+/// The refusal of a call that failed. One whose server failed says when that is tried again.
+fn refusal(server: &str, error: ServerCallError, next_attempt: Option<Duration>) -> CallRefusal {
     let fault = match error {
         ServerCallError::Fault(fault) => fault,
         ServerCallError::Changed => {
@@ -332,6 +333,8 @@ fn refusal(server: &str, error: ServerCallError) -> CallRefusal {
         | ServerFault::SecretsMissing(_)
         | ServerFault::Start(_)
         | ServerFault::StartTimeout(_)
+        | ServerFault::Unreachable(_)
+        | ServerFault::Forgotten
         | ServerFault::Closed(_) => Reason::ServerUnavailable,
         ServerFault::Protocol(_)
         | ServerFault::List(_)
@@ -340,9 +343,14 @@ fn refusal(server: &str, error: ServerCallError) -> CallRefusal {
         ServerFault::Refused { .. } => Reason::ServerRefused,
         ServerFault::Timeout(_) => Reason::ServerTimeout,
     };
+    let mut message = fault.for_caller(server);
+    if let Some(wait) = next_attempt.filter(|_| fault.is_failure_of_server()) {
+        let seconds = wait.as_secs().max(1);
+        message = format!("{message}; the next attempt is in {seconds} s");
+    }
     let error = CallError {
         retryable: fault.is_passing(),
-        ..CallError::new(reason, fault.for_caller(server))
+        ..CallError::new(reason, message)
     };
     let mut refusal = CallRefusal::new(error).noted(fault.to_string());
     refusal.status = Status::Failed;
