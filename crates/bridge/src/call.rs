@@ -1,23 +1,25 @@
 //! One call of a tool, a prompt or a resource: sent, waited for, cancelled when it is
 //! dropped, its result within bounds.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
-    ClientRequest, GetPromptRequest, GetPromptRequestParams, InputRequest, InputRequiredResult,
-    InputResponses, ReadResourceRequest, ReadResourceRequestParams, RequestId, RequestMetaObject,
-    ServerResult,
+    ClientRequest, ErrorData, GetPromptRequest, GetPromptRequestParams, InputRequest,
+    InputRequiredResult, InputResponses, ReadResourceRequest, ReadResourceRequestParams, RequestId,
+    RequestMetaObject, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use crate::caller::{Elicitor, ProgressSink};
-use crate::client::{Calls, elicit_result};
+use crate::client::{Calls, Client, UnderWay, elicit_result};
 use crate::fault::{ServerFault, shown};
+use crate::http::plain::PlainCalls;
 use crate::http::{self, HttpEnd};
 use crate::limit;
 use crate::secret_mask::MaskNow;
@@ -63,30 +65,35 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
+/// How the requests of a call get to the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallWay<'a> {
+    pub(crate) peer: &'a Peer<RoleClient>,
+    pub(crate) us: &'a Client,
+    /// Without rmcp, if the call is plain.
+    pub(crate) plain: Option<&'a PlainCalls>,
+}
+
 /// Makes a call on a connection.
 pub(crate) fn run<'a>(
-    peer: &'a Peer<RoleClient>,
-    calls: &'a Calls,
+    way: CallWay<'a>,
     call: &'a ToolCall,
 ) -> BoxFuture<'a, Result<ToolResult, ServerFault>> {
     // Boxed at the crate's edge: rustc compiles a future again in every
     // crate that awaits it.
-    Box::pin(exchange(peer, calls, call))
+    Box::pin(exchange(way, call))
 }
 
-async fn exchange(
-    peer: &Peer<RoleClient>,
-    calls: &Calls,
-    call: &ToolCall,
-) -> Result<ToolResult, ServerFault> {
+async fn exchange(way: CallWay<'_>, call: &ToolCall) -> Result<ToolResult, ServerFault> {
+    let calls = way.us.calls();
     // Before anything is sent: a result that could not be masked must not
     // be fetched at all.
     calls.mask().now()?;
     let mut deadline = Instant::now() + call.timeout;
     let (mut responses, mut state) = (None, None);
     for round in 0..limit::SERVER_ROUNDS_MAX {
-        let request = request(call, responses.take(), state.take());
-        let (id, result) = match exchange_once(peer, calls, call, request, &mut deadline).await {
+        let again = (responses.take(), state.take());
+        let (id, result) = match exchange_once(way, call, again, &mut deadline).await {
             Ok(answered) => answered,
             Err(fault) if round > 0 => return Err(fault.after_a_round()),
             Err(fault) => return Err(fault),
@@ -110,15 +117,21 @@ async fn exchange(
     Err(ServerFault::TooManyQuestions(limit::SERVER_ROUNDS_MAX))
 }
 
-/// One request and its answer.
+/// One request and its answer, with what the last round asked for.
 async fn exchange_once(
-    peer: &Peer<RoleClient>,
-    calls: &Calls,
+    way: CallWay<'_>,
     call: &ToolCall,
-    request: ClientRequest,
+    (responses, state): (Option<InputResponses>, Option<String>),
     deadline: &mut Instant,
 ) -> Result<(RequestId, ServerResult), ServerFault> {
-    let running = RunningRequest::send(peer, calls, call, request).await?;
+    let CallWay { peer, us, plain } = way;
+    if let Some(plain) = plain {
+        let again = (responses.as_ref(), state.as_deref());
+        let (id, answered) = plain.exchange(us, call, again, *deadline).await?;
+        return Ok((id, answered.into()));
+    }
+    let request = request(call, responses, state);
+    let running = RunningRequest::send(peer, us.calls(), call, request).await?;
     let id = running.id.clone();
     let result = running.wait(deadline, call.timeout).await?;
     Ok((id, result))
@@ -169,7 +182,7 @@ async fn answer(
         let answered = match request {
             InputRequest::Elicitation(question) => {
                 // The round is over; its person still answers for the call.
-                let _asked = AskedCall::add(calls, id, call.elicitor.clone());
+                let _asked = UnderWay::add(calls, id, call.elicitor.clone());
                 let answer = calls.ask(Some(id), Some(key), &question.params).await;
                 serde_json::to_value(elicit_result(answer)).unwrap_or_default()
             }
@@ -184,31 +197,6 @@ async fn answer(
         answers.insert(key.clone(), answered);
     }
     Ok(answers)
-}
-
-/// A call whose person is asked between two rounds. Dropped, it is under way no more, also
-/// when the call is given up meanwhile: otherwise its connection would never be idle.
-struct AskedCall<'a> {
-    calls: &'a Calls,
-    id: &'a RequestId,
-}
-
-impl<'a> AskedCall<'a> {
-    fn add(
-        calls: &'a Calls,
-        id: &'a RequestId,
-        elicitor: Option<Arc<dyn Elicitor>>,
-    ) -> AskedCall<'a> {
-        let token = rmcp::model::ProgressToken(id.clone());
-        calls.add(id, &token, None, elicitor);
-        AskedCall { calls, id }
-    }
-}
-
-impl Drop for AskedCall<'_> {
-    fn drop(&mut self) {
-        self.calls.remove(self.id);
-    }
 }
 
 /// A request that was sent. Dropped before its answer came, it is cancelled at the
@@ -440,22 +428,32 @@ fn is_control(character: char) -> bool {
 /// Why a request of ours got no result.
 pub(crate) fn service_fault(error: &ServiceError) -> ServerFault {
     match error {
-        ServiceError::McpError(error) => ServerFault::Refused {
-            code: i64::from(error.code.0),
-            message: shown(&error.message),
-        },
+        ServiceError::McpError(error) => refused(error),
         ServiceError::TransportClosed => ServerFault::Closed("it closed".to_owned()),
-        ServiceError::TransportSend(error) => match http::end_of(error) {
-            HttpEnd::SignInRequired => ServerFault::SignInRequired,
-            HttpEnd::SessionExpired => ServerFault::Forgotten,
-            HttpEnd::Unreachable => ServerFault::Unreachable(shown(&http::explain(error))),
-            HttpEnd::Other => ServerFault::Closed(shown(&http::explain(error))),
-        },
+        ServiceError::TransportSend(error) => http_fault(error),
         ServiceError::Timeout { timeout } => ServerFault::Timeout(*timeout),
         ServiceError::UnexpectedResponse => {
             ServerFault::Protocol("the answer is of another kind than the question".to_owned())
         }
         other => ServerFault::Closed(shown(&other.to_string())),
+    }
+}
+
+/// The server's own no.
+pub(crate) fn refused(error: &ErrorData) -> ServerFault {
+    ServerFault::Refused {
+        code: i64::from(error.code.0),
+        message: shown(&error.message),
+    }
+}
+
+/// Why a request over HTTP got no answer.
+pub(crate) fn http_fault(error: &(dyn Error + 'static)) -> ServerFault {
+    match http::end_of(error) {
+        HttpEnd::SignInRequired => ServerFault::SignInRequired,
+        HttpEnd::SessionExpired => ServerFault::Forgotten,
+        HttpEnd::Unreachable => ServerFault::Unreachable(shown(&http::explain(error))),
+        HttpEnd::Other => ServerFault::Closed(shown(&http::explain(error))),
     }
 }
 

@@ -178,6 +178,32 @@ impl Calls {
     }
 }
 
+/// A call that is under way while rmcp knows of no request: it is plain, or its person is
+/// asked between two rounds. Dropped, it is under way no more, also when the call is given up
+/// meanwhile: otherwise its connection would never be idle.
+#[derive(Debug)]
+pub(crate) struct UnderWay<'a> {
+    calls: &'a Calls,
+    id: &'a RequestId,
+}
+
+impl<'a> UnderWay<'a> {
+    pub(crate) fn add(
+        calls: &'a Calls,
+        id: &'a RequestId,
+        elicitor: Option<Arc<dyn Elicitor>>,
+    ) -> UnderWay<'a> {
+        calls.add(id, &ProgressToken(id.clone()), None, elicitor);
+        UnderWay { calls, id }
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.calls.remove(self.id);
+    }
+}
+
 impl Client {
     pub(crate) fn new(may_ask: bool, mask: SecretMask) -> Client {
         Client {
@@ -196,6 +222,20 @@ impl Client {
 
     pub(crate) fn list_changed(&self) -> &Arc<Notify> {
         &self.list_changed
+    }
+
+    /// What every server is told about us.
+    pub(crate) fn about_us(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        if self.calls.may_ask {
+            // Offered only if the owner passes questions on; other capabilities
+            // are never offered.
+            let mut elicitation = ElicitationCapability::new();
+            elicitation.form = Some(FormElicitationCapability::default());
+            capabilities.elicitation = Some(elicitation);
+        }
+        let us = Implementation::new("ringfence", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(capabilities, us)
     }
 }
 
@@ -216,16 +256,7 @@ pub(crate) fn elicit_result(answer: ElicitAnswer) -> ElicitResult {
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
-        let mut capabilities = ClientCapabilities::default();
-        if self.calls.may_ask {
-            // Offered only if the owner passes questions on; other capabilities
-            // are never offered.
-            let mut elicitation = ElicitationCapability::new();
-            elicitation.form = Some(FormElicitationCapability::default());
-            capabilities.elicitation = Some(elicitation);
-        }
-        let us = Implementation::new("ringfence", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(capabilities, us)
+        self.about_us()
     }
 
     async fn create_elicitation(

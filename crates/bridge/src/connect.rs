@@ -18,7 +18,8 @@ use tokio::time::timeout;
 use crate::client::Client;
 use crate::error_log::ErrorLog;
 use crate::fault::{ServerFault, shown};
-use crate::http::{self, HttpEnd, HttpSettings};
+use crate::http::plain::PlainCalls;
+use crate::http::{self, HttpEnd, HttpSettings, HttpSettingsFault};
 use crate::limit;
 use crate::noise::MessageLines;
 use crate::process::{ConnectionSink, ServerHosts, ServerProcess};
@@ -72,6 +73,8 @@ pub(crate) struct Opened {
     pub(crate) service: RunningService<RoleClient, Client>,
     pub(crate) client: Client,
     pub(crate) process: Option<ServerProcess>,
+    /// At an address, in the newest revision.
+    pub(crate) plain: Option<PlainCalls>,
 }
 
 /// Opens a connection, within the time the settings give.
@@ -126,6 +129,7 @@ async fn open_target(
                     service,
                     client,
                     process: Some(process),
+                    plain: None,
                 }),
                 Err(error) => {
                     let fault = handshake_fault(&error);
@@ -143,13 +147,15 @@ async fn open_target(
             }
         }
         ServerTarget::Address(address) => {
-            let transport = http::transport(address.clone());
-            let transport = transport.map_err(|fault| ServerFault::Start(fault.to_string()))?;
+            let unusable = |fault: HttpSettingsFault| ServerFault::Start(fault.to_string());
+            let transport = http::transport(address.clone()).map_err(unusable)?;
             let serving = client
                 .clone()
                 .serve_with_lifecycle(transport, lifecycle(settings.era));
             match serving.await {
                 Ok(service) => Ok(Opened {
+                    plain: PlainCalls::new(address.clone(), service.peer(), &client)
+                        .map_err(unusable)?,
                     service,
                     client,
                     process: None,

@@ -7,6 +7,8 @@
 
 mod event;
 mod pace;
+/// Calls without rmcp's loops.
+pub(crate) mod plain;
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -24,7 +26,7 @@ use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use model::text;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest as McpRequest, ErrorData, JsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest as McpRequest, ErrorData, JsonRpcError, JsonRpcMessage,
     ServerJsonRpcMessage,
 };
 use rmcp::service::{ClientInitializeError, ServiceError};
@@ -126,6 +128,21 @@ pub enum HttpSettingsFault {
 /// # Errors
 /// The URL is not https and not private, or a header cannot be sent.
 pub fn transport(settings: HttpSettings) -> Result<HttpTransport, HttpSettingsFault> {
+    let mut backoff = ExponentialBackoff::default();
+    backoff.max_times = Some(STREAM_ATTEMPTS_MAX);
+    backoff.max_delay = Some(STREAM_DELAY_MAX);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(settings.url.clone())
+        .max_concurrent_requests(HTTP_REQUESTS_MAX)
+        .max_sse_event_size(HTTP_EVENT_BYTES_MAX)
+        // The list of a new session is compared before any of it is used.
+        .reinit_on_expired_session(false);
+    config.retry_config = Arc::new(backoff);
+    let client = client(settings)?;
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// Makes the client of a server, once its URL and its headers were checked.
+fn client(settings: HttpSettings) -> Result<McpHttpClient, HttpSettingsFault> {
     let is_https = settings
         .url
         .trim_start()
@@ -154,23 +171,13 @@ pub fn transport(settings: HttpSettings) -> Result<HttpTransport, HttpSettingsFa
         value.set_sensitive(true);
         headers.insert(name, value);
     }
-    let client = McpHttpClient {
+    Ok(McpHttpClient {
         client: settings.client,
         headers,
         tokens: settings.tokens,
         reply: settings.reply,
         pace: Arc::new(Pace::new()),
-    };
-    let mut backoff = ExponentialBackoff::default();
-    backoff.max_times = Some(STREAM_ATTEMPTS_MAX);
-    backoff.max_delay = Some(STREAM_DELAY_MAX);
-    let mut config = StreamableHttpClientTransportConfig::with_uri(settings.url)
-        .max_concurrent_requests(HTTP_REQUESTS_MAX)
-        .max_sse_event_size(HTTP_EVENT_BYTES_MAX)
-        // The list of a new session is compared before any of it is used.
-        .reinit_on_expired_session(false);
-    config.retry_config = Arc::new(backoff);
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    })
 }
 
 /// What an error of the transport means for the connection.
@@ -365,18 +372,21 @@ impl McpHttpClient {
         reading.await.map_err(client_fault)
     }
 
-    /// The answer to a message that was not a success.
-    async fn read_failure(
+    /// Reads a reply that is not a success: its status, and the error of the protocol in it.
+    async fn read_error(
         &self,
         reply: ClientReply,
-        message: &ClientJsonRpcMessage,
-        has_session: bool,
-    ) -> Result<StreamableHttpPostResponse, TransportFault> {
+    ) -> Result<(HttpStatusError, Option<JsonRpcError>), TransportFault> {
         let (status, kind) = (reply.status, content_kind(&reply.headers));
-        let retry_after = retry_after(&reply.headers);
-        // A body of 429 is not read: what counts is how long to wait.
-        let is_json = kind == ContentKind::Json && status != StatusCode::TOO_MANY_REQUESTS;
-        let body = match is_json {
+        let failure = HttpStatusError::new(status.as_u16(), retry_after(&reply.headers));
+        // A body of 429 is not read: what counts is how long to wait. With 403 the status
+        // counts, whatever is said beside it.
+        let is_read = kind == ContentKind::Json
+            && !matches!(
+                status,
+                StatusCode::TOO_MANY_REQUESTS | StatusCode::FORBIDDEN
+            );
+        let body = match is_read {
             true => self.read(reply.body).await?,
             false => Vec::new(),
         };
@@ -384,6 +394,18 @@ impl McpHttpClient {
             Ok(JsonRpcMessage::Error(error)) => Some(error),
             Ok(_) | Err(_) => None,
         };
+        Ok((failure, error))
+    }
+
+    /// The answer to a message that was not a success.
+    async fn read_failure(
+        &self,
+        reply: ClientReply,
+        message: &ClientJsonRpcMessage,
+        has_session: bool,
+    ) -> Result<StreamableHttpPostResponse, TransportFault> {
+        let status = reply.status;
+        let (failure, error) = self.read_error(reply).await?;
         // A server of the older protocol refuses to be discovered in its own words,
         // under an id of its own or none; the handshake looks for ours.
         if let ClientJsonRpcMessage::Request(request) = message
@@ -398,11 +420,11 @@ impl McpHttpClient {
             return Ok(StreamableHttpPostResponse::Json(message, None));
         }
         match error {
-            Some(error) if status != StatusCode::FORBIDDEN => {
+            Some(error) => {
                 let message = JsonRpcMessage::Error(error);
                 Ok(StreamableHttpPostResponse::Json(message, None))
             }
-            Some(_) | None => Err(HttpStatusError::new(status.as_u16(), retry_after).into()),
+            None => Err(failure.into()),
         }
     }
 }

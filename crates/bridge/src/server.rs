@@ -16,11 +16,12 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::backoff::Backoff;
-use crate::call::{self, ToolCall, ToolResult};
+use crate::call::{self, CallWay, ToolCall, ToolResult};
 use crate::client::Client;
 use crate::connect::{self, Opened, ServerSettings, ServerTarget};
 use crate::error_log::ErrorLog;
 use crate::fault::{ServerFault, shown};
+use crate::http::plain::{self, PlainCalls};
 use crate::limit;
 use crate::list::{self, SeenTools, ServerIdentity};
 use crate::process::{ConnectionSink, ServerProcess};
@@ -82,6 +83,7 @@ struct State {
 struct Connection {
     peer: Peer<RoleClient>,
     client: Client,
+    plain: Option<PlainCalls>,
     /// What it was shown last.
     list: Mutex<CurrentList>,
     /// Held while the list is fetched again: calls that find it too old share one fetch.
@@ -90,18 +92,31 @@ struct Connection {
     is_told: Arc<AtomicBool>,
     stop: CancellationToken,
     used: mpsc::Sender<()>,
+    started: Instant,
 }
 
 /// A list, and until when it counts as what the server offers, if the server does not tell.
 #[derive(Clone, Debug)]
 struct CurrentList {
     reviewed: Arc<ReviewedTools>,
+    /// Tools whose calls are not plain.
+    with_headers: Vec<String>,
     until: Instant,
 }
 
 impl Connection {
     fn reviewed(&self) -> Arc<ReviewedTools> {
         Arc::clone(&lock(&self.list).reviewed)
+    }
+
+    fn way(&self, call: &ToolCall) -> CallWay<'_> {
+        let is_plain =
+            PlainCalls::take(call) && !lock(&self.list).with_headers.contains(&call.tool);
+        CallWay {
+            peer: &self.peer,
+            us: &self.client,
+            plain: self.plain.as_ref().filter(|_| is_plain),
+        }
     }
 
     fn is_current(&self) -> bool {
@@ -205,7 +220,7 @@ impl Server {
 
     /// Starts it unless it runs, and has its list reviewed.
     pub async fn start(&self) -> Result<(), ServerFault> {
-        self.inner.connection().await.map(drop)
+        self.inner.connection(Instant::now()).await.map(drop)
     }
 
     /// Stops it, forgets its failures; the next use starts it again.
@@ -241,19 +256,22 @@ impl Server {
         tool_call: &ToolCall,
         check: &impl Fn(&ReviewedTools) -> Result<(), E>,
     ) -> Result<Result<ToolResult, ServerFault>, E> {
-        let connection = match self.inner.connection().await {
+        let until = Instant::now() + tool_call.timeout;
+        // First: a list that was compared before a long wait says nothing about what is served
+        // after it.
+        let wait = self.inner.places.acquire();
+        let Ok(Ok(_place)) = tokio::time::timeout_at(until, wait).await else {
+            return Ok(Err(ServerFault::Timeout(tool_call.timeout)));
+        };
+        let connection = match self.inner.connection(until).await {
             Ok(connection) => connection,
             Err(fault) => return Ok(Err(fault)),
         };
         // On this connection's own list: a server may show one list and serve another.
         check(&connection.reviewed())?;
-        let wait = self.inner.places.acquire();
-        let Ok(Ok(_place)) = tokio::time::timeout(tool_call.timeout, wait).await else {
-            return Ok(Err(ServerFault::Timeout(tool_call.timeout)));
-        };
         // A full channel already says that it is used.
         let _ = connection.used.try_send(());
-        let called = call::run(&connection.peer, connection.client.calls(), tool_call).await;
+        let called = call::run(connection.way(tool_call), tool_call).await;
         let _ = connection.used.try_send(());
         if let Err(fault) = &called
             && fault.ends_connection()
@@ -265,19 +283,35 @@ impl Server {
 }
 
 impl Inner {
-    /// A connection whose list was reviewed and is not too old.
+    /// A connection whose list was reviewed and is not too old. Until `until` it waits for the
+    /// list of a server that is busy.
     ///
     /// Boxed because rustc compiles a future again in every crate that awaits it, and this
     /// one holds the whole client.
-    fn connection(self: &Arc<Inner>) -> BoxFuture<'_, Result<Arc<Connection>, ServerFault>> {
-        Box::pin(async {
+    fn connection(
+        self: &Arc<Inner>,
+        until: Instant,
+    ) -> BoxFuture<'_, Result<Arc<Connection>, ServerFault>> {
+        Box::pin(async move {
             let connection = self.connect().await?;
-            match self.refresh(&connection).await {
-                Ok(()) => Ok(connection),
-                Err(fault) => {
-                    let fault = self.mask.fault(fault);
+            // Before the list is fetched, so that it does not end as idle meanwhile.
+            let _ = connection.used.try_send(());
+            loop {
+                let began = Instant::now();
+                let Err(fault) = self.refresh(&connection).await else {
+                    return Ok(connection);
+                };
+                let fault = self.mask.fault(fault);
+                let is_refused = matches!(fault, ServerFault::Held(_)) || fault.ends_connection();
+                // Calls that run passed the check, and many servers answer one at a time.
+                let is_busy = !connection.client.calls().is_empty();
+                if is_refused || !is_busy {
                     self.leave(&connection, &fault).await;
-                    Err(fault)
+                    return Err(fault);
+                }
+                let was_slow = began.elapsed() >= Duration::from_millis(limit::SERVER_LIST_MS_MAX);
+                if !was_slow || Instant::now() >= until {
+                    return Err(fault);
                 }
             }
         })
@@ -356,6 +390,7 @@ impl Inner {
         let current = state.connection.as_ref();
         if current.is_some_and(|current| Arc::ptr_eq(current, connection)) {
             state.connection = None;
+            state.backoff.note_uptime(connection.started.elapsed());
             // A session or a token that ended is no fault of the server: there is no pause.
             if fault.is_failure_of_server() {
                 self.fail(&mut state, &fault.to_string());
@@ -371,6 +406,7 @@ impl Inner {
             service,
             client,
             process,
+            plain,
         } = connect::open(&self.settings, &self.mask, &self.log, &self.sink).await?;
         *lock(&self.egress) = process.as_ref().and_then(ServerProcess::egress);
         let peer = service.peer().clone();
@@ -390,17 +426,18 @@ impl Inner {
         let connection = Arc::new(Connection {
             peer,
             client,
+            plain,
             list: Mutex::new(list),
             listing: tokio::sync::Mutex::default(),
             is_told: Arc::new(AtomicBool::new(is_told)),
             stop: self.stop.child_token(),
             used,
+            started: Instant::now(),
         });
         let watch = Watch {
             // Weak: a watch must not keep a server alive that its owner dropped.
             inner: Arc::downgrade(self),
             connection: Arc::clone(&connection),
-            started: Instant::now(),
             idle: self.settings.idle,
         };
         let (peer, stop) = (connection.peer.clone(), connection.stop.clone());
@@ -430,11 +467,13 @@ impl Inner {
         server.version = hide(server.version);
         server.instructions = hide(server.instructions);
         let offers = offers.map(|item| mask.value(item));
+        let with_headers = plain::tools_with_headers(&offers.tools);
         let seen = SeenTools { server, offers };
         let stamp = self.reviewer.review(&self.settings.name, &seen);
         let stamp = stamp.map_err(ServerFault::Held)?;
         Ok(CurrentList {
             reviewed: Arc::new(ReviewedTools { stamp, seen }),
+            with_headers,
             until: asked + age,
         })
     }
@@ -444,7 +483,6 @@ impl Inner {
 struct Watch {
     inner: Weak<Inner>,
     connection: Arc<Connection>,
-    started: Instant,
     idle: Duration,
 }
 
@@ -528,7 +566,7 @@ impl Watch {
             return;
         }
         state.connection = None;
-        let uptime = self.started.elapsed();
+        let uptime = self.connection.started.elapsed();
         state.backoff.note_uptime(uptime);
         *lock(&inner.status) = match why {
             None => ServerStatus::Stopped,

@@ -206,7 +206,7 @@ pub(crate) fn server_at(address: HttpSettings) -> (Server, Arc<Lists>) {
     (server, lists)
 }
 
-fn settings_at(address: HttpSettings) -> ServerSettings {
+pub(crate) fn settings_at(address: HttpSettings) -> ServerSettings {
     ServerSettings {
         name: "lab".to_owned(),
         target: ServerTarget::Address(address),
@@ -307,15 +307,83 @@ async fn a_changed_list_is_compared_before_a_call_where_no_server_tells() {
             true => bridge::limit::SERVER_LIST_AGE_MS_MIN,
             false => bridge::limit::SERVER_LIST_AGE_MS_MAX,
         };
-        tokio::time::pause();
-        tokio::time::advance(Duration::from_millis(age + 1)).await;
-        tokio::time::resume();
+        advance(Duration::from_millis(age + 1)).await;
         // Many at once share one fetch, and none of them runs.
         let all = futures_util::future::join_all((0..8).map(|_| echo())).await;
         for called in all {
             assert_eq!(called.unwrap_err(), ServerFault::Held("changed".to_owned()));
         }
         assert_eq!((lists.count(), lab.book().lists), (2, 2), "{era:?}");
+    }
+}
+
+async fn advance(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+/// A server that is busy with one call and cannot list meanwhile.
+#[tokio::test]
+async fn a_list_that_fails_before_a_call_ends_no_other_call() {
+    let (lab, wire) = (Lab::start().await, Arc::default());
+    {
+        let mut book = lab.book();
+        (book.is_stateless, book.is_modern) = (true, true);
+        book.gate = Some(Arc::new(tokio::sync::Semaphore::new(0)));
+    }
+    let settings = ServerSettings {
+        era: ServerEra::Modern,
+        ..settings_at(lab.settings(&wire))
+    };
+    let server = Server::new(settings, Arc::<Lists>::default());
+    let waiting = support::call(&server, "waits", Value::Null);
+    let others = async {
+        support::until("the call began", || lab.book().params["name"] == "waits").await;
+        lab.book().fails_lists = true;
+        advance(Duration::from_millis(
+            bridge::limit::SERVER_LIST_AGE_MS_MIN + 1,
+        ))
+        .await;
+        // Without a list to compare, the second call does not run.
+        let fault = support::call(&server, "echo", Value::Null).await;
+        assert!(fault.is_err(), "{fault:?}");
+        assert_eq!(lab.book().params["name"], "waits");
+        assert_eq!(server.next_attempt(), None);
+        lab.book().gate.as_ref().unwrap().add_permits(1);
+    };
+    let (waited, ()) = tokio::join!(waiting, others);
+    assert_eq!(support::text(&waited.unwrap()), "hello");
+    // The control: with no other call under way, the connection is given up.
+    let fault = support::call(&server, "echo", Value::Null).await;
+    assert!(fault.is_err(), "{fault:?}");
+    assert!(server.next_attempt().is_some());
+}
+
+/// Each outage is over long before the next.
+#[tokio::test]
+async fn failures_between_which_a_connection_lasted_do_not_add_up() {
+    let (lab, wire): (_, Arc<Wire>) = (Lab::start().await, Arc::default());
+    {
+        let mut book = lab.book();
+        (book.is_stateless, book.hangs_up) = (true, true);
+    }
+    let (server, _) = server(&lab, &wire);
+    let echo = || support::call(&server, "echo", Value::Null);
+    for outage in 0..=bridge::limit::SERVER_FAILURES_MAX {
+        let result = echo()
+            .await
+            .unwrap_or_else(|fault| panic!("{outage}: {fault}"));
+        assert_eq!(support::text(&result), "hello");
+        advance(Duration::from_millis(bridge::limit::SERVER_HEALTHY_MS)).await;
+        wire.is_cut.store(true, Ordering::Relaxed);
+        echo().await.unwrap_err();
+        assert!(server.next_attempt().is_some(), "{outage}");
+        wire.is_cut.store(false, Ordering::Relaxed);
+        advance(Duration::from_millis(
+            2 * bridge::limit::SERVER_RETRY_MS_MIN,
+        ))
+        .await;
     }
 }
 

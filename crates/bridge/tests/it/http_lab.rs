@@ -17,7 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bridge::http::HttpSettings;
 use bridge::oauth::{LoginSettings, TokenFile, TokenSource};
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use host::client::{ClientLimits, ClientSettings, HttpClient};
 use host::fetch::TlsTrust;
 use host::fetch::connect::{Connecting, Connector, Stream};
@@ -46,6 +46,8 @@ pub(crate) struct Book {
     pub(crate) tools: Option<Value>,
     /// Whether it hangs up after each reply.
     pub(crate) hangs_up: bool,
+    /// Whether it cannot list now.
+    pub(crate) fails_lists: bool,
     /// How often it was asked for its list.
     pub(crate) lists: usize,
     /// What the stream of notices does: nothing, or ends at once.
@@ -66,6 +68,10 @@ pub(crate) struct Book {
     pub(crate) headers: HeaderMap,
     /// What the last call of a tool was asked with.
     pub(crate) params: Value,
+    /// And its id.
+    pub(crate) id: Value,
+    /// How many replies of `silent` ended.
+    pub(crate) ended: usize,
     /// The number of the last token.
     pub(crate) generation: u64,
     /// Refresh tokens that were used twice.
@@ -399,6 +405,16 @@ fn mcp(lab: &Lab, method: &Method, headers: HeaderMap, body: &Bytes) -> Response
             let heard: Value = serde_json::from_slice(body).unwrap();
             if heard["method"] == "tools/call" {
                 book.params = heard["params"].clone();
+                book.id = heard["id"].clone();
+                if heard["params"]["name"] == "waits" {
+                    return answer_later(&book, &heard["id"]);
+                }
+                if heard["params"]["name"] == "silent" {
+                    let silent = stream::pending::<io::Result<Bytes>>();
+                    let ended = Ended(lab.clone());
+                    let silent = silent.inspect(move |_| _ = &ended);
+                    return reply(200, "text/event-stream", Body::from_stream(silent));
+                }
             }
             let shown = book.headers.get(header::AUTHORIZATION);
             let shown = shown
@@ -416,6 +432,27 @@ fn mcp(lab: &Lab, method: &Method, headers: HeaderMap, body: &Bytes) -> Response
             answer
         }
         _ => reply(200, "text/plain", ""),
+    }
+}
+
+/// The answer comes once the gate lets it through.
+fn answer_later(book: &Book, id: &Value) -> Response {
+    let result = json!({"content": [{"type": "text", "text": "hello"}]});
+    let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+    let gate = Arc::clone(book.gate.as_ref().expect("a gate"));
+    let event = stream::once(async move {
+        gate.acquire().await.unwrap().forget();
+        Ok::<_, io::Error>(Bytes::from(format!("data: {answer}\n\n")))
+    });
+    reply(200, "text/event-stream", Body::from_stream(event))
+}
+
+/// Counts when a reply that says nothing is dropped.
+struct Ended(Lab);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.book().ended += 1;
     }
 }
 
@@ -455,6 +492,7 @@ fn message(book: &Book, message: &Value, authorization: &str) -> Response {
             }
             greeting
         }
+        "tools/list" if book.fails_lists => reply(500, "text/plain", "busy"),
         "tools/list" => {
             let one = || json!([{"name": "echo", "inputSchema": {"type": "object"}}]);
             let tools = book.tools.clone().unwrap_or_else(one);
@@ -480,13 +518,27 @@ fn call(name: &str, answer: &dyn Fn(Value) -> Value) -> Response {
     match name {
         "echo" => json_reply(200, &result),
         "events" => events(event.into()),
+        "pings-and-notices" => {
+            let notice = json!({"jsonrpc": "2.0", "method": "notifications/message",
+                "params": {"level": "info", "data": "working"}});
+            events(format!(": ping\n\ndata:\n\ndata: {notice}\n\n{event}").into())
+        }
+        "another-id" => {
+            let mut other = result;
+            other["id"] = "another".into();
+            json_reply(200, &other)
+        }
+        "no-json" => reply(200, "application/json", "{"),
+        "no-message" => json_reply(200, &json!({"answer": 42})),
+        "html" => reply(200, "text/html", "<p>hello"),
+        "empty" => reply(200, "application/json", ""),
+        "accepted" => reply(202, "text/plain", ""),
         // Ends without an answer, well or not.
         "ends" => events(": bye\n\n".into()),
         "breaks" => events(Body::from_stream(stream::iter([
             piece("data: {\"json"),
             Err(io::Error::other("broken")),
         ]))),
-        "silent" => events(Body::from_stream(stream::pending::<io::Result<Bytes>>())),
         // One event that never ends.
         "endless" => {
             let pieces = stream::repeat_with(|| Ok::<_, io::Error>(Bytes::from(vec![b'x'; 65536])));
@@ -501,6 +553,21 @@ fn call(name: &str, answer: &dyn Fn(Value) -> Value) -> Response {
             "text/html",
             "secret words",
         ),
-        other => panic!("{other}"),
+        other => failure(other, &result),
+    }
+}
+
+/// `status-500` has no words of the protocol, `error-500` has.
+fn failure(name: &str, result: &Value) -> Response {
+    let (kind, status) = name.split_once('-').unwrap_or_else(|| panic!("{name}"));
+    let status = status.parse().unwrap_or_else(|_| panic!("{name}"));
+    match kind {
+        "status" => reply(status, "text/plain", "words"),
+        "error" => {
+            let error = json!({"code": -32_602, "message": "not these arguments"});
+            let id = &result["id"];
+            json_reply(status, &json!({"jsonrpc": "2.0", "id": id, "error": error}))
+        }
+        _ => panic!("{name}"),
     }
 }

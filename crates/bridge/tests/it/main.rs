@@ -11,5 +11,6 @@ mod attack;
 mod http;
 mod http_lab;
 mod http_oauth;
+mod http_plain;
 mod support;
 mod work;
