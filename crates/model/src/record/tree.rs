@@ -293,15 +293,42 @@ pub fn shows_consistency(
     root: &TreeHash,
     proof: &[TreeHash],
 ) -> bool {
-    if old > size {
-        return false;
-    }
     if old == size {
         return proof.is_empty() && old_root == root;
     }
     if old == 0 {
         // Everything begins with nothing.
         return proof.is_empty() && *old_root == TreeHash::empty();
+    }
+    rebuilt(old, old_root, size, proof) == Some((*old_root, *root))
+}
+
+/// Whether a proof shows that a tree of `size` and `root` begins with `old` leaves whose root
+/// is not `old_root`. A wrong proof shows nothing: nobody finds one that leads to `root` but
+/// from the leaves below it. Where `old` is a power of two nothing can be shown, because a
+/// proof does not hold the old root then.
+#[must_use]
+pub fn shows_another_past(
+    old: u64,
+    old_root: &TreeHash,
+    size: u64,
+    root: &TreeHash,
+    proof: &[TreeHash],
+) -> bool {
+    let rebuilt = rebuilt(old, old_root, size, proof);
+    rebuilt.is_some_and(|(past, hash)| hash == *root && past != *old_root)
+}
+
+/// The roots of the old tree and of the new one to which a proof leads, where the new one is
+/// larger and neither is empty.
+fn rebuilt(
+    old: u64,
+    old_root: &TreeHash,
+    size: u64,
+    proof: &[TreeHash],
+) -> Option<(TreeHash, TreeHash)> {
+    if old == 0 || old >= size {
+        return None;
     }
     let mut steps = proof.iter();
     let (mut place, mut last) = (old - 1, size - 1);
@@ -311,17 +338,14 @@ pub fn shows_consistency(
     }
     // The old tree is one complete subtree: the verifier has its hash already.
     let first = match place {
-        0 => Some(old_root),
-        _ => steps.next(),
-    };
-    let Some(first) = first else {
-        return false;
+        0 => old_root,
+        _ => steps.next()?,
     };
     let (mut old_hash, mut hash) = (*first, *first);
     for step in steps {
         // See `shows_inclusion`: no step may be left over.
         if last == 0 {
-            return false;
+            return None;
         }
         if place & 1 == 1 || place == last {
             old_hash = TreeHash::node(step, &old_hash);
@@ -336,7 +360,7 @@ pub fn shows_consistency(
         place >>= 1;
         last >>= 1;
     }
-    last == 0 && old_hash == *old_root && hash == *root
+    (last == 0).then_some((old_hash, hash))
 }
 
 /// The largest power of two below a number above one.

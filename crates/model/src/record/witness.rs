@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use crate::limits;
 use crate::record::note::{CheckSignature, NoteKey, SignedNote, TreeHead};
-use crate::record::tree::{TreeHash, shows_consistency};
+use crate::record::tree::{TreeHash, shows_another_past, shows_consistency};
 
 /// The request of a log to a witness: cosign a head that extends one of `old` records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,16 +122,20 @@ impl WitnessRequest {
         }
     }
 
-    /// How the head contradicts the one that was seen of its log, if that is why it was
-    /// refused. Other refusals say nothing about the log: its key may not have signed the
-    /// head.
+    /// How the head contradicts the one that was seen of its log, if that is shown by what the
+    /// log signed. Other refusals say nothing about the log: its key may not have signed the
+    /// head, or the proof, which nobody signs, is no proof.
     #[must_use]
     pub fn conflict(&self, refusal: WitnessRefusal, seen: &TreeHead) -> Option<HeadConflict> {
         let shown = self.note.head().ok()?;
         let is_other =
             shown.size < seen.size || (shown.size == seen.size && shown.root != seen.root);
         let is_conflict = match refusal {
-            WitnessRefusal::Fork => true,
+            // Attack: a sound head, which is public, with a proof that anyone made up.
+            WitnessRefusal::Fork => {
+                let (size, root) = (seen.size, &seen.root);
+                is_other || shows_another_past(size, root, shown.size, &shown.root, &self.hashes)
+            }
             // Only a wrong guess of what was seen, unless the head itself says more.
             WitnessRefusal::Conflict(_) => is_other,
             WitnessRefusal::Malformed | WitnessRefusal::UnknownLog | WitnessRefusal::Signature => {
@@ -252,13 +256,29 @@ mod tests {
         let conflict = |request: &WitnessRequest, refusal, known: &[&str]| {
             request.conflict(refusal, &head(known))
         };
-        let forked = request(1, &["x", "b"], vec![TreeHash::leaf(b"b")]);
+        let leaf = |text: &str| TreeHash::leaf(text.as_bytes());
+        // A real proof of growth, from three leaves of which one is another.
+        let start = TreeHash::node(&leaf("a"), &leaf("x"));
+        let proof = vec![leaf("c"), leaf("d"), start];
+        let forked = request(3, &["a", "x", "c", "d"], proof.clone());
         let (fork, other) = (WitnessRefusal::Fork, WitnessRefusal::Conflict(2));
-        assert_eq!(conflict(&forked, fork, &["a"]), Some(HeadConflict::Forked));
-        assert_eq!(
-            conflict(&forked, other, &["a", "b"]),
-            Some(HeadConflict::Forked)
-        );
+        let seen = ["a", "b", "c"];
+        assert_eq!(conflict(&forked, fork, &seen), Some(HeadConflict::Forked));
+        let as_long = request(3, &["a", "x", "c"], Vec::new());
+        for refusal in [fork, other] {
+            let conflict = conflict(&as_long, refusal, &seen);
+            assert_eq!(conflict, Some(HeadConflict::Forked));
+        }
+        // Attack: a head of an honest log with a proof that is none, by someone without its key.
+        for made_up in [vec![leaf("z")], proof, Vec::new()] {
+            for (old, leaves) in [(3, &["a", "b", "c"][..]), (3, &["a", "b", "c", "d"])] {
+                let shown = request(old, leaves, made_up.clone());
+                assert_eq!(conflict(&shown, fork, &seen), None, "{leaves:?}");
+            }
+        }
+        // The hash of the old tree is in no proof: nothing is shown, and nothing cosigned.
+        let grown = request(2, &["a", "x", "c"], vec![leaf("c")]);
+        assert_eq!(conflict(&grown, fork, &["a", "b"]), None);
         let back = request(0, &["a"], Vec::new());
         assert_eq!(
             conflict(&back, other, &["a", "b"]),
