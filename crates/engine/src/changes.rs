@@ -270,8 +270,8 @@ impl KeptSet {
     }
 
     /// It was copied, and is not needed any more.
-    pub(crate) fn remove(self) {
-        let _ = fs::remove_dir_all(self.path);
+    pub(crate) fn remove(&self) {
+        let _ = fs::remove_dir_all(&self.path);
     }
 
     /// The changes in words. `lower` is the operator's folder. Blocks on the disk.

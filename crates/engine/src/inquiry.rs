@@ -112,7 +112,7 @@ impl Engine {
         let now = self.registry().current();
         let given = |shown| question::given_arguments(&now, &row.tool, shown);
         let arguments = approval::read_arguments(&row.arguments).map(given);
-        let changes = ShownChanges::read(&row.arguments);
+        let changes = ShownChanges::read(&row.tool, &row.arguments);
         let is_masked = row.arguments.contains(MASK);
         let (origin, parent) = self.whence(&row.call_id);
         let judged = match (&arguments, is_trust) {
@@ -210,7 +210,7 @@ impl Engine {
             return Err(AnswerFault::Masked);
         }
         // Attack: other changes than those the person was shown.
-        if ShownChanges::read(&row.arguments).is_some() {
+        if ShownChanges::read(&row.tool, &row.arguments).is_some() {
             let why = "the person was shown these changes and no others";
             return Err(AnswerFault::Refused(why.to_owned()));
         }

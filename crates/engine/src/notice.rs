@@ -4,6 +4,7 @@
 //! takes something away happens in any case, and is said aloud if it cannot be
 //! written down.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use host::egress::EgressEvent;
@@ -27,8 +28,8 @@ pub(crate) fn loudly(store: &Store, alarm: &Alarm, notice: Notice) {
 }
 
 /// Adds each host that a process reached outside of calls, or tried to, once, with what became
-/// of the connections to it. How many there were stands beside it: of too many hosts the
-/// last are left out.
+/// of the connections to it. How many there were stands beside it. Those that were sent the
+/// most come first, and of too many hosts the last are left out.
 pub(crate) fn with_connections(notice: Notice, events: &[EgressEvent], masker: &Masker) -> Notice {
     let mut hosts: BTreeMap<(String, Option<&str>), HostTotal> = BTreeMap::new();
     for event in events {
@@ -45,6 +46,10 @@ pub(crate) fn with_connections(notice: Notice, events: &[EgressEvent], masker: &
         return notice;
     }
     let mut notice = notice.detail("connections", &connection_count(events));
+    // Attack: a program that asks for many hosts that refuse it, so that the one to which it
+    // sends data has no place any more.
+    let mut hosts: Vec<_> = hosts.into_iter().collect();
+    hosts.sort_by_key(|((_, refusal), total)| (refusal.is_some(), Reverse(total.sent)));
     for ((host, refusal), total) in hosts {
         let HostTotal {
             count,
@@ -191,5 +196,24 @@ mod tests {
                 .eq(expected.iter().map(|(name, value)| (name, value))),
             "{told:?}"
         );
+    }
+
+    #[test]
+    fn the_host_that_was_sent_data_is_told_among_many_that_refused() {
+        let event = |host: String, sent_bytes, refusal| EgressEvent {
+            host,
+            sent_bytes,
+            refusal,
+            ..EgressEvent::default()
+        };
+        let mut events: Vec<_> = (0..200)
+            .map(|number| event(format!("a{number:03}.example.com"), 0, Some("refused")))
+            .collect();
+        events.extend((0..200).map(|number| event(format!("b{number:03}.example.com"), 0, None)));
+        events.push(event("z.example.com".to_owned(), 9, None));
+        let notice = Notice::new(Act::JobEnded, "ann", "mcp", "it ended");
+        let notice = with_connections(notice, &events, &Masker::none());
+        let told = notice.details.get("z.example.com").map(String::as_str);
+        assert_eq!(told, Some("connected, 1; bytes: 9 out, 0 in"));
     }
 }

@@ -59,7 +59,7 @@ impl Question {
     #[must_use]
     pub fn text(&self) -> String {
         let level = self.risk.level;
-        let changes = ShownChanges::read(&self.arguments);
+        let changes = ShownChanges::read(&self.tool, &self.arguments);
         let arguments = changes.as_ref().map(|changes| &changes.arguments);
         let arguments = arguments.unwrap_or(&self.arguments);
         let mut text = format!(

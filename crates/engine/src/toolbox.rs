@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use model::config::{ConnectionKind, JailConfig, ToolboxCategory};
 use model::document::params::{self, Arguments};
 use model::govern::action::Action;
+use model::govern::approval::COPIES_CHANGES;
 use model::policy::EffectivePolicy;
 use model::policy::risk::{Level, Risk, Signal};
 use serde_json::{Map, Value};
@@ -28,6 +29,7 @@ mod standing;
 /// Where programs are looked for. Fixed: a caller's command means the same everywhere.
 pub(crate) const PROGRAM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+pub(crate) use action::only_asks;
 pub(crate) use definition::document_text;
 pub use remedy::child_fix;
 pub use standing::JailStanding;
@@ -158,7 +160,7 @@ impl ToolboxTool {
             ToolboxTool::GitClone => "gitClone",
             ToolboxTool::GitFetch => "gitFetch",
             ToolboxTool::GitPush => "gitPush",
-            ToolboxTool::ApplyChanges => "applyChanges",
+            ToolboxTool::ApplyChanges => COPIES_CHANGES,
             ToolboxTool::SqlQuery => "sqlQuery",
             ToolboxTool::SqlSchema => "sqlSchema",
             ToolboxTool::SqlExecute => "sqlExecute",

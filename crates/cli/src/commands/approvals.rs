@@ -234,7 +234,7 @@ fn show_whole(row: &Listed, printer: &mut Printer) {
     show_line(row, printer);
     let level = row.risk.level;
     let scopes: Vec<_> = row.scopes.iter().map(|scope| scope.word()).collect();
-    let changes = ShownChanges::read(&row.arguments);
+    let changes = ShownChanges::read(&row.tool, &row.arguments);
     let arguments = changes.as_ref().map(|changes| &changes.arguments);
     let mut lines = vec![
         ("id", row.id.clone()),

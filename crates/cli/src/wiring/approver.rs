@@ -46,7 +46,7 @@ impl QuestionWords<'_> {
         let meaning = |(key, scope): &(&'static str, ApprovalScope)| {
             ((*key).to_owned(), format!("yes, for {}", scope.meaning()))
         };
-        let changes = ShownChanges::read(self.arguments);
+        let changes = ShownChanges::read(self.tool, self.arguments);
         let arguments = changes.as_ref().map(|changes| changes.arguments.as_str());
         let mut parts = vec![
             SheetPart::line("question", self.prompt),

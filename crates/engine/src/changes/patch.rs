@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use host::files::changes::{self, ChangeKind, CollectedChanges, FileChange, FileContent};
-use model::text::{self, diff};
+use model::text;
+use model::text::diff::{self, DiffBudget};
 
 use crate::limit;
 
@@ -181,7 +182,7 @@ impl<'a> ReadChange<'a> {
     }
 
     /// Its part of the patch, as git writes it.
-    fn patch(&self) -> Vec<String> {
+    fn patch(&self, budget: &mut DiffBudget) -> Vec<String> {
         let change = self.change;
         let path = text::one_line(&change.path);
         if self.is_folder() {
@@ -198,7 +199,7 @@ impl<'a> ReadChange<'a> {
         }
         match self.texts() {
             Ok((before, after)) => {
-                let patch = diff::unified(&change.path, before, after);
+                let patch = diff::unified(&change.path, before, after, budget);
                 let chars_max = limit::CHANGES_LINE_CHARS_MAX;
                 // By line feeds alone: a carriage return at the end of a line is part of
                 // what changed.
@@ -232,7 +233,10 @@ fn sides(old: Option<String>, new: Option<String>) -> String {
 
 /// The patches of all changes, each within its share.
 fn patch(read: &[ReadChange<'_>]) -> Vec<String> {
-    let parts: Vec<Vec<String>> = read.iter().map(ReadChange::patch).collect();
+    // Attack: many files whose comparison costs much, and of which little is shown.
+    let mut budget = DiffBudget::default();
+    let parts = read.iter().map(|change| change.patch(&mut budget));
+    let parts: Vec<Vec<String>> = parts.collect();
     let costs: Vec<usize> = parts
         .iter()
         .map(|part| part.iter().map(|line| cost(line)).sum())

@@ -63,13 +63,30 @@ fn class(arguments: &Map<String, Value>) -> SqlClass {
 /// Whatever is no question may change what is there, or tell others.
 fn request(arguments: &Map<String, Value>) -> Vec<&'static str> {
     let mut words = vec!["external_data:request"];
+    words.extend((!only_asks(arguments)).then_some("comms:external"));
+    words
+}
+
+/// Whether a request by HTTP only asks for what is there.
+pub(crate) fn only_asks(arguments: &Map<String, Value>) -> bool {
     let method = match arguments.get("method") {
         None => "GET",
         Some(method) => method.as_str().unwrap_or_default(),
     };
-    let is_question = matches!(method, "GET" | "HEAD");
-    words.extend((!is_question).then_some("comms:external"));
-    words
+    let is_safe = matches!(method, "GET" | "HEAD");
+    // Attack: servers that take the method from a header, such as `X-HTTP-Method-Override`, and
+    // statements in a body that such a request does not need.
+    let names_method = match arguments.get("headers") {
+        None | Some(Value::Null) => false,
+        Some(Value::Object(headers)) => headers
+            .keys()
+            .any(|name| name.to_ascii_lowercase().contains("method")),
+        Some(_) => true,
+    };
+    let has_body = ["body", "json"]
+        .iter()
+        .any(|name| arguments.get(*name).is_some_and(|value| !value.is_null()));
+    is_safe && !names_method && !has_body
 }
 
 /// Only a list reads. A branch that is deleted or moved may be the only way to its commits,
@@ -176,6 +193,22 @@ mod tests {
         );
         assert!(of(ToolboxTool::HttpRequest, json!({"method": "PUT"})).contains(&"comms:external"));
         assert!(of(ToolboxTool::HttpRequest, json!({"method": 1})).contains(&"comms:external"));
+        for hidden in [
+            json!({"headers": {"X-HTTP-Method-Override": "DELETE"}}),
+            json!({"headers": {"x-method": "delete"}, "method": "HEAD"}),
+            json!({"headers": ["x-http-method: delete"]}),
+            json!({"body": "mutation { drop }"}),
+            json!({"json": {"delete": true}, "method": "GET"}),
+        ] {
+            assert!(of(ToolboxTool::HttpRequest, hidden).contains(&"comms:external"));
+        }
+        assert_eq!(
+            of(
+                ToolboxTool::HttpRequest,
+                json!({"headers": {"accept": "text/html"}, "body": null})
+            ),
+            ["external_data:request"]
+        );
     }
 
     #[test]

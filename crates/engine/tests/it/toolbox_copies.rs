@@ -31,6 +31,17 @@ async fn asked(world: &World, answer: ApprovalAnswer, command: &str) -> (Vec<Que
 
 const YES: ApprovalAnswer = ApprovalAnswer::Approved(ApprovalScope::Once);
 
+fn has_lines(wanted: &[&str], all: &[String]) {
+    for line in wanted {
+        assert!(all.iter().any(|one| one == line), "{line}: {all:#?}");
+    }
+}
+
+fn line_with<'a>(all: &'a [String], words: &str) -> &'a str {
+    let found = all.iter().find(|line| line.contains(words));
+    found.unwrap_or_else(|| panic!("{words}: {all:#?}"))
+}
+
 /// Attack: a large file in front of a small one that does harm.
 #[tokio::test]
 async fn a_question_names_every_file_and_shows_each_a_part() {
@@ -53,13 +64,8 @@ async fn a_question_names_every_file_and_shows_each_a_part() {
         "{}",
         question.prompt
     );
-    let shown = ShownChanges::read(&question.arguments).unwrap();
-    let lines = |wanted: &[&str], all: &[String]| {
-        for line in wanted {
-            assert!(all.iter().any(|one| one == line), "{line}: {all:#?}");
-        }
-    };
-    lines(
+    let shown = ShownChanges::read(&question.tool, &question.arguments).unwrap();
+    has_lines(
         &[
             "created, 43893 bytes, mode 100644: a-large.txt",
             "modified, 8 -> 9 bytes, mode 100644: ends.txt",
@@ -70,17 +76,13 @@ async fn a_question_names_every_file_and_shows_each_a_part() {
         &shown.files,
     );
     assert_eq!(shown.files.len(), 6);
-    let blob = shown
-        .files
-        .iter()
-        .find(|line| line.ends_with(": blob"))
-        .unwrap();
+    let blob = line_with(&shown.files, ": blob");
     assert!(
         blob.starts_with("modified, 3 -> 4 bytes, mode 100644, BINARY, content not shown, sha256 ")
             && blob.contains(" -> "),
         "{blob}"
     );
-    lines(
+    has_lines(
         &[
             "left out, links are not copied: link",
             "left out, compiled code of Python: __pycache__",
@@ -88,7 +90,7 @@ async fn a_question_names_every_file_and_shows_each_a_part() {
         ],
         &shown.left_out,
     );
-    lines(
+    has_lines(
         &[
             "new file mode 100644",
             "deleted file mode 100644",
@@ -101,11 +103,7 @@ async fn a_question_names_every_file_and_shows_each_a_part() {
         ],
         &shown.diff,
     );
-    let cut = shown
-        .diff
-        .iter()
-        .find(|line| line.contains("not shown: a-large.txt"))
-        .unwrap();
+    let cut = line_with(&shown.diff, "not shown: a-large.txt");
     assert!(cut.contains("lines of the patch of this file"), "{cut}");
     // A client that asks in its own form gets all of it too, behind bars.
     let text = question.text();
@@ -295,14 +293,29 @@ async fn a_branch_with_other_protected_files_is_not_switched_to() {
     std::fs::remove_dir_all(folder.join(".vscode")).unwrap();
     project.write("file", "three\n");
     let all = json!({"message": "all", "all": true});
-    let refused = world.call("gitCommit", all.clone()).await;
-    let (code, message) = error(&refused);
-    assert_eq!(code, "changes.protected", "{message}");
-    assert_eq!(git(folder, &["log", "-1", "--format=%s"]), "tasks");
+    let everywhere = json!({"message": "all", "paths": ["."]});
+    let attempts = [("gitCommit", all.clone()), ("gitCommit", everywhere)];
+    let staged = ("gitAdd", json!({"paths": ["."]}));
+    for (tool, arguments) in attempts.into_iter().chain([staged]) {
+        let refused = world.call(tool, arguments).await;
+        let (code, message) = error(&refused);
+        assert_eq!(code, "changes.protected", "{message}");
+        assert_eq!(git(folder, &["log", "-1", "--format=%s"]), "tasks");
+        assert_eq!(git(folder, &["diff", "--cached", "--name-only"]), "");
+    }
+    // What a person added is not committed either, and other files are.
+    git(folder, &["rm", "-q", "--cached", ".vscode/tasks.json"]);
+    let refused = world.call("gitCommit", json!({"message": "added"})).await;
+    assert_eq!(error(&refused).0, "changes.protected");
+    git(folder, &["reset", "-q"]);
+    let one = json!({"message": "one", "paths": ["file"]});
+    done(&world, "gitCommit", one).await;
+    assert_eq!(git(folder, &["show", "HEAD:file"]), "three");
+    project.write("file", "four\n");
     git(folder, &["restore", ".vscode"]);
     done(&world, "gitCommit", all).await;
     assert_eq!(git(folder, &["show", "HEAD:.vscode/tasks.json"]), "{}");
-    assert_eq!(git(folder, &["show", "HEAD:file"]), "three");
+    assert_eq!(git(folder, &["show", "HEAD:file"]), "four");
 }
 
 /// A clone has what its commits have; what of it other programs obey is named.

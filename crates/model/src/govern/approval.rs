@@ -22,7 +22,9 @@ mod question;
 
 pub use authority::{AnswerRefusal, ApprovalSubject, Channel};
 pub use config::ApprovalsConfig;
-pub use question::{ShownChanges, arguments, prompt, read_arguments, shown, shown_patch_line};
+pub use question::{
+    COPIES_CHANGES, ShownChanges, arguments, prompt, read_arguments, shown, shown_patch_line,
+};
 
 crate::words! {
     /// Which further calls an approval covers. Later is wider.

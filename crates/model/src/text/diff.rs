@@ -7,6 +7,19 @@ use std::fmt::Write as _;
 const CONTEXT: usize = 3;
 /// Cells of the table that finds common lines; larger texts are shown as replaced.
 const CELLS_MAX: usize = 4_000_000;
+/// Cells of the tables of many patches.
+const CELLS_OF_ALL_MAX: usize = 16 * CELLS_MAX;
+
+/// What is left to compare several texts with, one after the other. Those for which nothing
+/// is left are shown as replaced.
+#[derive(Clone, Copy, Debug)]
+pub struct DiffBudget(usize);
+
+impl Default for DiffBudget {
+    fn default() -> DiffBudget {
+        DiffBudget(CELLS_OF_ALL_MAX)
+    }
+}
 
 /// One line of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +31,12 @@ enum DiffLine<'a> {
 
 /// The patch from one text to another; nothing on a side that is not there.
 #[must_use]
-pub fn unified(path: &str, before: Option<&str>, after: Option<&str>) -> String {
+pub fn unified(
+    path: &str,
+    before: Option<&str>,
+    after: Option<&str>,
+    budget: &mut DiffBudget,
+) -> String {
     let side = |prefix: &str, text: Option<&str>| match text {
         Some(_) => format!("{prefix}/{path}"),
         None => "/dev/null".to_owned(),
@@ -28,7 +46,7 @@ pub fn unified(path: &str, before: Option<&str>, after: Option<&str>) -> String 
     // approves a patch must see it.
     let old: Vec<&str> = before.unwrap_or_default().split_inclusive('\n').collect();
     let new: Vec<&str> = after.unwrap_or_default().split_inclusive('\n').collect();
-    let lines = compare(&old, &new);
+    let lines = compare(&old, &new, budget);
     for (first, last) in hunks(&lines) {
         write_hunk(&mut patch, &lines, first, last);
     }
@@ -36,7 +54,7 @@ pub fn unified(path: &str, before: Option<&str>, after: Option<&str>) -> String 
 }
 
 /// All lines of both, in order.
-fn compare<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<DiffLine<'a>> {
+fn compare<'a>(old: &[&'a str], new: &[&'a str], budget: &mut DiffBudget) -> Vec<DiffLine<'a>> {
     // Common ends first: they keep the table of the middle small.
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old_rest, new_rest) = (old.get(head..), new.get(head..));
@@ -50,24 +68,26 @@ fn compare<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<DiffLine<'a>> {
         .take(head)
         .map(|line| DiffLine::Same(line))
         .collect();
-    lines.extend(middle(old_middle, new_middle));
+    lines.extend(middle(old_middle, new_middle, budget));
     lines.extend(old_tail.iter().map(|line| DiffLine::Same(line)));
     lines
 }
 
 /// By the longest common subsequence, where the table is small enough.
-fn middle<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<DiffLine<'a>> {
+fn middle<'a>(old: &[&'a str], new: &[&'a str], budget: &mut DiffBudget) -> Vec<DiffLine<'a>> {
     let width = new.len() + 1;
     let replaced = || {
         let removed = old.iter().map(|line| DiffLine::Removed(line));
         let added = new.iter().map(|line| DiffLine::Added(line));
         removed.chain(added).collect()
     };
-    if old.is_empty() || new.is_empty() || (old.len() + 1).saturating_mul(width) > CELLS_MAX {
+    let cells = (old.len() + 1).saturating_mul(width);
+    if old.is_empty() || new.is_empty() || cells > CELLS_MAX.min(budget.0) {
         return replaced();
     }
+    budget.0 -= cells;
     // table[i][j]: common lines of old[i..] and new[j..].
-    let mut table = vec![0_u32; (old.len() + 1) * width];
+    let mut table = vec![0_u32; cells];
     let at = |table: &[u32], i: usize, j: usize| table.get(i * width + j).copied().unwrap_or(0);
     for (i, a) in old.iter().enumerate().rev() {
         for (j, b) in new.iter().enumerate().rev() {
@@ -163,12 +183,27 @@ fn write_hunk(patch: &mut String, lines: &[DiffLine<'_>], first: usize, last: us
 mod tests {
     use super::*;
 
+    fn patch_of(path: &str, before: Option<&str>, after: Option<&str>) -> String {
+        unified(path, before, after, &mut DiffBudget::default())
+    }
+
+    #[test]
+    fn what_no_budget_is_left_for_is_shown_as_replaced() {
+        let (old, new) = ("a\nsame\nb\n", "c\nsame\nd\n");
+        let mut budget = DiffBudget(16);
+        let compared = unified("f", Some(old), Some(new), &mut budget);
+        assert!(compared.contains("\n same\n"), "{compared}");
+        let replaced = unified("f", Some(old), Some(new), &mut budget);
+        assert!(replaced.contains("\n-same\n"), "{replaced}");
+        assert!(replaced.contains("\n+same\n"), "{replaced}");
+    }
+
     #[test]
     fn a_change_is_shown_with_three_lines_around_it() {
         let before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
         let after = "1\n2\n3\n4\nfive\n6\n7\n8\n9\n";
         assert_eq!(
-            unified("f", Some(before), Some(after)),
+            patch_of("f", Some(before), Some(after)),
             "--- a/f\n+++ b/f\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n"
         );
     }
@@ -177,20 +212,20 @@ mod tests {
     #[test]
     fn line_ends_are_a_change() {
         assert_eq!(
-            unified("f", Some("a\nb\n"), Some("a\r\nb\n")),
+            patch_of("f", Some("a\nb\n"), Some("a\r\nb\n")),
             "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\n+a\r\n b\n"
         );
         assert_eq!(
-            unified("f", Some("a\n"), Some("a")),
+            patch_of("f", Some("a\n"), Some("a")),
             "--- a/f\n+++ b/f\n@@ -1,1 +1,1 @@\n-a\n+a\n\\ No newline at end of file\n"
         );
     }
 
     #[test]
     fn new_and_gone_files_have_one_side() {
-        let made = unified("f", None, Some("a\nb\n"));
+        let made = patch_of("f", None, Some("a\nb\n"));
         assert_eq!(made, "--- /dev/null\n+++ b/f\n@@ -0,0 +1,2 @@\n+a\n+b\n");
-        let gone = unified("f", Some("a\n"), None);
+        let gone = patch_of("f", Some("a\n"), None);
         assert_eq!(gone, "--- a/f\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a\n");
     }
 
@@ -201,7 +236,7 @@ mod tests {
         new[5] = "x".to_owned();
         new[30] = "y".to_owned();
         new.insert(31, "z".to_owned());
-        let patch = unified("f", Some(&old.join("\n")), Some(&new.join("\n")));
+        let patch = patch_of("f", Some(&old.join("\n")), Some(&new.join("\n")));
         assert_eq!(patch.matches("@@ -").count(), 2);
         assert!(
             patch.contains("-5\n+x\n") && patch.contains("-30\n+y\n+z\n"),
@@ -246,7 +281,7 @@ mod tests {
             let mut text =
                 |n: u64| -> Vec<String> { (0..n).map(|_| number(4).to_string()).collect() };
             let (old, new) = (text(12).join("\n"), text(14).join("\n"));
-            assert_eq!(applied(&old, &unified("f", Some(&old), Some(&new))), new);
+            assert_eq!(applied(&old, &patch_of("f", Some(&old), Some(&new))), new);
         }
     }
 }

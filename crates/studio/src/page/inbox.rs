@@ -253,6 +253,21 @@ fn patch(changes: &ShownChanges) -> Vec<PatchPart> {
     parts.map(text).collect()
 }
 
+/// Why the arguments cannot be changed, although the question can be answered.
+fn why_not_changed(inquiry: &Inquiry) -> Option<&'static str> {
+    if inquiry.is_masked {
+        return Some("a secret in the arguments is not shown");
+    }
+    if inquiry.is_trust {
+        return Some("it is about trust");
+    }
+    if inquiry.changes.is_some() {
+        return Some("a yes counts for these changes and no others");
+    }
+    let is_cut = inquiry.arguments.is_none();
+    is_cut.then_some("the arguments are not kept whole")
+}
+
 fn view(inquiry: &Inquiry) -> QuestionView {
     let listed = &inquiry.listed;
     let is_pending = listed.state.word() == "pending";
@@ -266,17 +281,9 @@ fn view(inquiry: &Inquiry) -> QuestionView {
         (true, Some(why)) => Some(format!("it is stale: {why}")),
         (true, None) => None,
     };
-    let cannot_change_why = match (&cannot_why, inquiry.is_masked, inquiry.is_trust) {
-        (Some(why), _, _) => Some(why.clone()),
-        (None, true, _) => Some("a secret in the arguments is not shown".to_owned()),
-        (None, _, true) => Some("it is about trust".to_owned()),
-        (None, false, false) if inquiry.changes.is_some() => {
-            Some("a yes counts for these changes and no others".to_owned())
-        }
-        (None, false, false) if inquiry.arguments.is_none() => {
-            Some("the arguments are not kept whole".to_owned())
-        }
-        (None, false, false) => None,
+    let cannot_change_why = match &cannot_why {
+        Some(why) => Some(why.clone()),
+        None => why_not_changed(inquiry).map(str::to_owned),
     };
     let tool = inquiry.tool.as_deref();
     let mut row = row(listed);

@@ -2,6 +2,8 @@
 //! It is a tool of its own, so that rules, approvals and the audit hold for the copy as for
 //! any call, and the person who is asked sees the changes.
 
+use std::sync::Arc;
+
 use host::files::changes::{self, ChangeRule, ChangesFault, CopyStop};
 use model::reason::Reason;
 use model::record::audit::Status;
@@ -74,12 +76,16 @@ pub(super) async fn offer(work: &ToolboxWork<'_>, kept: KeptSet) -> Value {
     let mut shown = Map::new();
     shown.insert("id".to_owned(), kept.id.clone().into());
     shown.insert("files".to_owned(), kept.files().into());
-    let described = kept.describe(&lower);
+    let kept = Arc::new(kept);
+    let read = Arc::clone(&kept);
+    // It reads and compares every file that changed.
+    let described = tokio::task::spawn_blocking(move || read.describe(&lower)).await;
     let diff = match described {
-        Ok(text) => text.patch.join("\n"),
-        Err(TooManyToName { count }) => {
+        Ok(Ok(text)) => text.patch.join("\n"),
+        Ok(Err(TooManyToName { count })) => {
             format!("[… {} not shown …]", text::count(count, "change"))
         }
+        Err(_) => "[… not shown: it could not be made …]".to_owned(),
     };
     shown.insert("diff".to_owned(), diff.into());
     let left_out = serde_json::to_value(&kept.record.collected.left_out);

@@ -21,6 +21,7 @@ use crate::connections;
 use crate::limit;
 use crate::refusal::CallRefusal;
 use crate::run::RunResult;
+use crate::toolbox::only_asks;
 
 mod charset;
 
@@ -37,7 +38,7 @@ pub(super) async fn request(work: &ToolboxWork<'_>) -> Result<RunResult, CallRef
     let method = work.text("method").unwrap_or("GET");
     let connection = match work.text("connection") {
         None => None,
-        Some(name) => Some(find(work, name, method)?),
+        Some(name) => Some(find(work, name)?),
     };
     let url = match connection {
         None => work.text("url").unwrap_or_default().to_owned(),
@@ -120,17 +121,12 @@ fn body(work: &ToolboxWork<'_>, headers: &mut Map<String, Value>) -> Result<Vec<
     Ok(text.into_bytes())
 }
 
-/// A connection of the operator's, for a method that it takes.
-fn find<'a>(
-    work: &'a ToolboxWork<'_>,
-    name: &str,
-    method: &str,
-) -> Result<&'a ConnectionConfig, CallRefusal> {
+/// A connection of the operator's, for a request that it takes.
+fn find<'a>(work: &'a ToolboxWork<'_>, name: &str) -> Result<&'a ConnectionConfig, CallRefusal> {
     let config = &work.now.config;
     let kind = ConnectionKind::Http;
     let found = connections::find(config, work.request, &work.groups, name, kind)?;
-    let is_read = matches!(method, "GET" | "HEAD");
-    match is_read || found.write {
+    match only_asks(&work.arguments) || found.write {
         true => Ok(found),
         false => {
             let message = format!("nothing is sent to `{name}` that could change something");

@@ -149,11 +149,18 @@ const FILES: &str = "files";
 const LEFT_OUT: &str = "leftOut";
 const DIFF: &str = "diff";
 
+/// The one tool that is asked about with changes.
+pub const COPIES_CHANGES: &str = "applyChanges";
+
 impl ShownChanges {
-    /// What a line of [`arguments`] shows of changes; `None` if it is about none. Every line
-    /// is safe to show, and nothing of the arguments is lost.
+    /// What a line of [`arguments`] of a tool shows of changes; `None` if it is about none.
+    /// Every line is safe to show, and nothing of the arguments is lost.
     #[must_use]
-    pub fn read(line: &str) -> Option<ShownChanges> {
+    pub fn read(tool: &str, line: &str) -> Option<ShownChanges> {
+        // Attack: another tool whose arguments have these names would be shown as our own words.
+        if tool != COPIES_CHANGES {
+            return None;
+        }
         let Some(Value::Object(mut members)) = read_arguments(line) else {
             return None;
         };

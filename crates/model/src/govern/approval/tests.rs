@@ -432,7 +432,7 @@ fn changes_are_read_from_the_line_of_arguments() {
     let diff = vec!["+    deep\t\u{202e}".to_owned(), "-\"x\"".to_owned()];
     ShownChanges::add(&mut given, vec!["created: a".to_owned()], vec![], diff);
     let line = arguments(&given, &Masker::none(), usize::MAX).into_inner();
-    let changes = ShownChanges::read(&line).unwrap();
+    let changes = ShownChanges::read("applyChanges", &line).unwrap();
     assert_eq!(changes.arguments, r#"{"changes":"0f","folder":"/srv"}"#);
     assert_eq!(changes.files, ["created: a"]);
     assert_eq!(changes.diff, ["+    deep⇥\\u{202e}", "-\"x\""]);
@@ -448,6 +448,8 @@ fn changes_are_read_from_the_line_of_arguments() {
         r#"{"files":[],"diff":[]}"#,
         r#"{"files":[1],"leftOut":[],"diff":[]}"#,
     ] {
-        assert_eq!(ShownChanges::read(line), None, "{line}");
+        assert_eq!(ShownChanges::read("applyChanges", line), None, "{line}");
     }
+    // Nor of another tool, whose caller writes what it likes.
+    assert_eq!(ShownChanges::read("notify", &line), None);
 }

@@ -130,6 +130,8 @@ pub(in crate::bodies::toolbox) async fn add(
     let paths = paths(work);
     arguments.extend(&paths);
     repository.succeed(GitCall::writing(&arguments, "")).await?;
+    // `.` adds as well that files are gone.
+    check_deletions(&repository, &["diff", "--cached"]).await?;
     let arguments = ["diff", "--cached", "--name-only", "-z", "--no-renames"];
     let output = repository.succeed(GitCall::reading(&arguments)).await?;
     let added: Vec<_> = output
@@ -153,9 +155,6 @@ pub(in crate::bodies::toolbox) async fn commit(
         return Err(refuse("`all` and `paths` exclude each other"));
     }
     let repository = Repository::open_for_writing(work).await?;
-    if all && repository.is_staged() {
-        check_deletions(&repository).await?;
-    }
     let (name, address) = identity(work);
     let user = format!("user.name={name}");
     let email = format!("user.email={address}");
@@ -189,6 +188,9 @@ pub(in crate::bodies::toolbox) async fn commit(
     if output.code != 0 {
         return Err(nothing_to_commit(output));
     }
+    // Of the commit, however they came into it. It stays where it was made if this refuses.
+    let made = ["log", "-1", "--format=", "--diff-merges=first-parent"];
+    check_deletions(&repository, &made).await?;
     let arguments = [
         "log",
         "-1",
@@ -210,10 +212,20 @@ pub(in crate::bodies::toolbox) async fn commit(
     Ok(RunResult::done(value))
 }
 
-/// Refuses to commit that files are gone which no tool removes: they are missing because they
-/// were never copied, and the commit would delete them for everyone.
-async fn check_deletions(repository: &Repository<'_, '_>) -> Result<(), CallRefusal> {
-    let arguments = ["diff-files", "--diff-filter=D", "--name-only", "-z"];
+/// Refuses that files are gone which no tool removes: they are missing because they were never
+/// copied, and a commit would delete them for everyone. `listing` is the command of git that
+/// lists what changed.
+async fn check_deletions(
+    repository: &Repository<'_, '_>,
+    listing: &[&str],
+) -> Result<(), CallRefusal> {
+    // Where changes are not copied, nothing is left out of them.
+    if !repository.is_staged() {
+        return Ok(());
+    }
+    // Moved away is gone, too.
+    let options = ["--no-renames", "--diff-filter=D", "--name-only", "-z"];
+    let arguments = [listing, &options].concat();
     let output = repository.succeed(GitCall::reading(&arguments)).await?;
     let deleted = names(&output)?;
     let is_ours = |path: &&String| {
@@ -232,8 +244,8 @@ async fn check_deletions(repository: &Repository<'_, '_>) -> Result<(), CallRefu
         more => format!(" and {more} more"),
     };
     let message = format!(
-        "`{shown}`{more} is missing in the folder, and no tool removes it; nothing was \
-         committed, restore it or name `paths`"
+        "`{shown}`{more} is missing in the folder, and no tool removes it; nothing was added \
+         or committed, restore it first"
     );
     let error = CallError::new(Reason::ChangesProtected, message);
     Err(CallRefusal::with_status(Status::Failed, error))
