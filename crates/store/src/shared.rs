@@ -144,6 +144,14 @@ pub fn copy(home: &Path, to: CopyTarget) -> Result<Option<Vec<CopiedTable>>, Sto
     };
     let read = |moment: Executor<'_>| TABLES.iter().map(|table| table.read(moment)).collect();
     let read: Vec<Rows> = from.read_moment(COPYING, read)?;
+    // The tables of an empty database were made a moment ago: nobody keeps decisions there.
+    if to == CopyTarget::HomeReplaced && read.iter().all(Vec::is_empty) {
+        let why = "the shared store has no decisions, so those of the home stay; look at `url` \
+                   under `[store]`";
+        return Err(StoreError::Address {
+            why: why.to_owned(),
+        });
+    }
     let copied = into.change(COPYING, &Writers::Any, |change| {
         make_room(change, to)?;
         for (table, rows) in TABLES.iter().zip(&read) {

@@ -81,13 +81,19 @@ impl Store {
     /// Opens the store of a home, creating both if absent, and closes the calls that
     /// dead processes left open.
     pub fn open(home: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
-        Store::open_with(home, settings, Cluster::of)
+        Store::open_with(home, settings, |home, liveness| {
+            let address = Address::of(home)?.map(|address| address.shown());
+            // Told first: of two processes that begin at once, at least one sees the other.
+            liveness.tell_store(address.as_deref())?;
+            process::check_store(home, address.as_deref())?;
+            Cluster::of(home)
+        })
     }
 
     fn open_with(
         home: &Path,
         settings: StoreSettings,
-        find_cluster: impl FnOnce(&Path) -> Result<Option<Arc<Cluster>>, StoreError>,
+        find_cluster: impl FnOnce(&Path, &Liveness) -> Result<Option<Arc<Cluster>>, StoreError>,
     ) -> Result<Store, StoreError> {
         let database = database::prepare(home)?;
         // After the database was made: `prepare` takes rights away from
@@ -101,13 +107,9 @@ impl Store {
         // would look like that of a dead one.
         let liveness = process::begin(&home)?;
         let process = Arc::clone(liveness.identity().id());
-        let address = Address::of(&home)?.map(|address| address.shown());
-        // Told first: of two processes that begin at once, at least one sees the other.
-        liveness.tell_store(address.as_deref())?;
-        process::check_store(&home, address.as_deref())?;
+        let cluster = find_cluster(&home, &liveness)?;
         let (writer, crashed) = Writer::open(&home, liveness.identity(), settings)?;
         let writer = Arc::new(writer);
-        let cluster = find_cluster(&home)?;
         let shared = cluster.as_ref();
         if let Some(cluster) = shared {
             cluster.news().join(&process, cluster.pool())?;
@@ -286,8 +288,9 @@ impl LocalAudit {
     /// Opens the audit of a home, as [`Store::open`] does.
     pub fn open(home: &Path, settings: StoreSettings) -> Result<LocalAudit, StoreError> {
         // Without the cluster, the other tables would be those of the home. They are not
-        // reachable from here.
-        let store = Store::open_with(home, settings, |_| Ok(None))?;
+        // reachable from here, so this process uses no store and tells of none: it neither
+        // hinders another that uses one, nor needs its settings.
+        let store = Store::open_with(home, settings, |_, _| Ok(None))?;
         Ok(LocalAudit { store })
     }
 

@@ -12,7 +12,8 @@ use store::approvals::{GivenAnswer, Listing, WaitingPlace};
 use store::callers::{FeedbackRow, Paused};
 use store::shared::{self, CopyTarget};
 use store::{
-    Approval, Keys, NewJob, Pass, PersonSession, ScriptJournal, Store, StoreError, StoreSettings,
+    Approval, Keys, LocalAudit, NewJob, Pass, PersonSession, ScriptJournal, Store, StoreError,
+    StoreSettings,
 };
 
 use crate::lab::{SharedHome, open, write_settings};
@@ -263,6 +264,22 @@ fn the_home_that_began_takes_everything_back() {
     assert_eq!(head(), head_before);
 }
 
+/// A slip in the address leads to a database that nobody keeps decisions in.
+#[test]
+fn an_empty_store_replaces_nothing() {
+    let shared = SharedHome::new("copy-empty");
+    let home = Home::new("copy-kept");
+    fill(&home.path);
+    let before = told(&home.path);
+    write_settings(&home.path, &shared.url(), "");
+    let refused = shared::copy(&home.path, CopyTarget::HomeReplaced).unwrap_err();
+    let words = refused.to_string();
+    assert!(words.contains("has no decisions"), "{refused}");
+    assert!(words.contains("`url` under `[store]`"), "{refused}");
+    std::fs::remove_file(home.path.join("ringfence.toml")).unwrap();
+    assert_eq!(told(&home.path), before);
+}
+
 fn put_rule(home: &Path) {
     std::fs::create_dir_all(home.join("rules")).unwrap();
     let rule = "[[rule]]\nid = \"no\"\neffect = \"deny\"\n";
@@ -315,6 +332,27 @@ fn no_command_uses_another_store_than_a_living_process() {
     child.stdin.take().unwrap().write_all(b"\n").unwrap();
     assert!(child.wait().unwrap().success());
     drop(open(&home.path));
+}
+
+/// The audit of a home is in the home, whatever `[store]` says.
+#[test]
+fn who_only_reads_the_audit_uses_no_store() {
+    let shared = SharedHome::new("copy-reading");
+    let home = Home::new("copy-read");
+    let settings = home.path.join("ringfence.toml");
+    // It neither hinders anyone nor is hindered.
+    let reading = LocalAudit::open(&home.path, StoreSettings::standard()).unwrap();
+    write_settings(&home.path, &shared.url(), "");
+    let serving = open(&home.path);
+    std::fs::remove_file(&settings).unwrap();
+    LocalAudit::open(&home.path, StoreSettings::standard()).unwrap();
+    write_settings(
+        &home.path,
+        "postgres://a@127.0.0.1/x",
+        "ca_file = \"/nowhere\"\n",
+    );
+    LocalAudit::open(&home.path, StoreSettings::standard()).unwrap();
+    drop((reading, serving));
 }
 
 #[test]

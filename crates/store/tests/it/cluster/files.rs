@@ -202,12 +202,9 @@ fn a_node_that_joins_changes_nothing_for_the_others() {
 /// Two rules and two tools of the first of two nodes.
 fn with_two_of_each(name: &str) -> (SharedHome, Store) {
     let shared = SharedHome::new(name);
-    for file in ["rules/one.toml", "rules/two.toml"] {
-        put(
-            &shared.path,
-            file,
-            &RULE.replace("\"no\"", &format!("\"{}\"", &file[6..9])),
-        );
+    for name in ["one", "two"] {
+        let rule = RULE.replace("\"no\"", &format!("\"{name}\""));
+        put(&shared.path, &format!("rules/{name}.toml"), &rule);
     }
     for file in ["tools/one.json", "tools/two.json"] {
         put(&shared.path, file, "{}");

@@ -72,7 +72,7 @@ fn a_job_of_a_dead_process_is_orphaned_and_gives_its_place_back() {
     let looked = second.jobs().get("a", "ann", 4).unwrap();
     let row = looked.found.unwrap();
     // It is told once, by whom it was found first.
-    assert_eq!(looked.orphans, [row.clone()]);
+    assert_eq!(looked.orphans, std::slice::from_ref(&row));
     assert!(second.jobs().find_orphans(5).unwrap().orphans.is_empty());
     let ended = row.end.unwrap();
     assert_eq!((ended.state, ended.ended_at_ms), (JobState::Orphaned, 4));
