@@ -4,6 +4,8 @@
 mod made;
 mod program;
 
+pub(crate) use made::made;
+
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -26,7 +28,7 @@ use crate::root;
 
 /// Holds a table to the code by its name. A table that is made from the code comes back.
 pub(crate) fn hold(name: &str, table: &Table) -> Result<Option<String>, String> {
-    if let Some(made) = made::made(name) {
+    if let Some(made) = made(name) {
         return Ok(Some(made));
     }
     if let Some(group) = name.strip_prefix("commands") {

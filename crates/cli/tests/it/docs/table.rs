@@ -70,12 +70,15 @@ pub(crate) fn held(page: &str, text: &str) -> Held {
         is_fenced ^= line.starts_with("```");
         is_written |= line.starts_with(WRITTEN);
         if is_fenced || !line.starts_with('|') {
+            if !line.trim().is_empty()
+                && let Some(name) = name.take()
+            {
+                held.without_table(page, index, &name);
+            }
             held.text.push_str(line);
             held.text.push('\n');
             if let Some(said) = line.trim().strip_prefix(OPEN) {
                 name = said.strip_suffix("-->").map(|said| said.trim().to_owned());
-            } else if !line.trim().is_empty() {
-                name = None;
             }
             continue;
         }
@@ -99,7 +102,22 @@ pub(crate) fn held(page: &str, text: &str) -> Held {
         });
         held.text.push_str(&made.unwrap_or(as_it_is));
     }
+    if let Some(name) = name {
+        held.without_table(page, text.lines().count(), &name);
+    }
     held
+}
+
+impl Held {
+    /// A name has no table below it: one that can be made is put there.
+    fn without_table(&mut self, page: &str, line: usize, name: &str) {
+        let why = format!("{page}:{line}: no table stands below `{name}`");
+        self.faults.push(why);
+        if let Some(made) = facts::made(name) {
+            self.text.push_str(&made);
+            self.text.push('\n');
+        }
+    }
 }
 
 #[test]
@@ -108,8 +126,10 @@ fn a_table_needs_a_name_that_is_known() {
     assert_eq!(faults("| a |\n| --- |\n| b |\n"), 1);
     assert_eq!(
         faults("<!-- table: prose -->\n\nwords\n\n| a |\n| --- |\n"),
-        1
+        2
     );
+    assert_eq!(faults("<!-- table: limits find -->\n\n## Next\n"), 1);
+    assert_eq!(faults("<!-- table: limits find -->\n"), 1);
     assert_eq!(faults("<!-- table: no such -->\n\n| a |\n| --- |\n"), 1);
     assert_eq!(faults("<!-- table: prose -->\n\n| a |\n| --- |\n"), 0);
     assert_eq!(faults("```\n| a |\n```\n"), 0);

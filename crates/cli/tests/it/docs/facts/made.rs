@@ -36,6 +36,8 @@ fn limits(whose: &str) -> Option<String> {
         "fetch" => host::fetch::limits::ALL,
         "sql" => host::sql::limit::ALL,
         "page" => host::page::ALL,
+        "egress" => host::egress::limits::ALL,
+        "studio" => studio::limit::ALL,
         "client" => host::client::limits::ALL,
         "files" => host::files::limit::ALL,
         "store" => store::limit::ALL,
@@ -231,4 +233,22 @@ fn categories() -> String {
         table.push_str(&format!("| `{category}` | {count} |\n"));
     }
     table
+}
+
+#[test]
+fn every_bound_of_a_table_is_on_the_page() {
+    let page = std::fs::read_to_string(crate::root().join("docs/reference/limits.md")).unwrap();
+    let line = regex::Regex::new(r"^    ([A-Z][A-Z0-9_]+): [iu](?:8|16|32|64|size) = ").unwrap();
+    let crates = std::fs::read_dir(crate::root().join("crates")).unwrap();
+    let mut names = Vec::new();
+    for name in crates.map(|entry| entry.unwrap().file_name()) {
+        let text = source::of(&name.to_string_lossy());
+        for table in text.split("\nmodel::limits! {").skip(1) {
+            let lines = table.lines().take_while(|line| *line != "}");
+            names.extend(lines.filter_map(|it| Some(line.captures(it)?[1].to_owned())));
+        }
+    }
+    assert!(names.len() > 300, "{}", names.len());
+    names.retain(|name| !page.contains(&format!("| `{name}` |")));
+    assert_eq!(names, [""; 0]);
 }
