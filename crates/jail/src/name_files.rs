@@ -121,10 +121,11 @@ mod tests {
     fn a_large_file_is_cut_at_a_line() {
         let etc = folder("large");
         let line = "127.0.0.9 desk.example\n";
-        let count = limit::NAME_FILE_BYTES_MAX as usize / line.len() + 9;
+        let bytes_max = usize::try_from(limit::NAME_FILE_BYTES_MAX).expect("a size");
+        let count = bytes_max / line.len() + 9;
         fs::write(etc.join("hosts"), line.repeat(count)).expect("hosts");
         let hosts = NameFiles::read(JailNetwork::Open, &etc).hosts;
-        assert!(hosts.len() as u64 <= limit::NAME_FILE_BYTES_MAX);
+        assert!(hosts.len() <= bytes_max);
         assert!(hosts.ends_with(line.as_bytes()) && !hosts.is_empty());
         let _ = fs::remove_dir_all(etc);
     }

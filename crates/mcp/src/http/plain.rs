@@ -107,6 +107,8 @@ impl Message {
             && is(headers, METHOD_HEADER, CallToolRequestMethod::VALUE)
             && is(headers, VERSION_HEADER, revision.as_str())
             && takes_both_kinds(headers)
+            // A derived reader takes an array for a structure, and rmcp does not.
+            && bytes.trim_ascii_start().starts_with(b"{")
             && only(headers, header::CONTENT_TYPE.as_str())
                 .is_some_and(|kind| kind.starts_with(JSON));
         if !looks_plain {

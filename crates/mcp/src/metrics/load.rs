@@ -170,10 +170,8 @@ impl LoadGauges {
         let audit_queue = count("audit_queue", "Audit records that wait to be written");
         let audit_owed = count("audit_owed", "Ends of calls that could not be written yet");
         let audit_signed = count("audit_signed_records", "Records that a signed head covers");
-        let audit_unsigned = count(
-            "audit_unsigned_records",
-            "Records no signed head covers yet",
-        );
+        let about = "Records no signed head covers yet";
+        let audit_unsigned = count("audit_unsigned_records", about);
         let about = "1 if no head can be signed over the audit log";
         let audit_signing_fault = count("audit_signing_fault", about);
         let about = "Contradictions between signed heads of other logs that are kept";

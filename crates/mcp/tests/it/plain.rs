@@ -135,6 +135,13 @@ async fn what_is_not_plain_is_refused_as_before() {
         status_of(&server.client().await, &regular, &lacking).await,
         400
     );
+    // A reader that takes a list for a structure would run this one.
+    let listed = json!(["2.0", "tools/call", 1, body["params"]]);
+    let all = [listed, json!([body.clone()])];
+    for listed in all {
+        let status = status_of(&server.client().await, &regular, &listed).await;
+        assert!((400..500).contains(&status), "{status}: {listed}");
+    }
     let attempts = || {
         let entries = world.engine().store().audit().list(&Filter::default());
         let of_clients = |entry: &&AuditEntry| entry.opening.origin == Origin::Mcp;
