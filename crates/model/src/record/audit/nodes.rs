@@ -115,7 +115,12 @@ pub fn compare(nodes: &[NodeLog]) -> NodesFound {
             }
         }
     }
-    for node in nodes {
+    for (index, node) in nodes.iter().enumerate() {
+        let later = nodes.iter().skip(index + 1);
+        let copies = later.filter(|other| other.name == node.name);
+        found
+            .faults
+            .extend(copies.filter_map(|copy| difference(node, copy)));
         found.faults.extend(fork(node, nodes));
         found.faults.extend(swap(node, nodes));
         found.faults.extend(contradiction(node, nodes));
@@ -166,6 +171,28 @@ fn fork(node: &NodeLog, nodes: &[NodeLog]) -> Option<NodeFault> {
             None => {
                 seen.insert(head.size, (head.root, place));
             }
+        }
+    }
+    None
+}
+
+/// Attack: a log that was forked is given with what it was before. Each copy is whole in itself.
+fn difference(node: &NodeLog, copy: &NodeLog) -> Option<NodeFault> {
+    let mut same = 0;
+    for (size, root) in &node.roots {
+        match copy.roots.get(size) {
+            Some(other) if other == root => same = *size,
+            Some(_) => {
+                return Some(NodeFault {
+                    node: node.name.clone(),
+                    sequence: same.saturating_add(1),
+                    what: format!(
+                        "two copies of it differ in records {} to {size}: the log was forked",
+                        same.saturating_add(1)
+                    ),
+                });
+            }
+            None => {}
         }
     }
     None
@@ -351,6 +378,20 @@ mod tests {
         // A log that is not there.
         let found = compare(&[b]);
         assert_eq!(found.unchecked, ["a".to_owned()].into());
+    }
+
+    #[test]
+    fn two_copies_of_a_log_are_held_against_each_other() {
+        let (longer, shorter) = (node("a", 'a', 9, &[4, 8]), node("a", 'a', 6, &[4, 6]));
+        assert_eq!(faults(&[longer.clone(), shorter]), Vec::<String>::new());
+        let mut forked = longer.clone();
+        for size in 7..=9 {
+            forked.roots.insert(size, TreeHash::leaf(b"other"));
+        }
+        assert_eq!(
+            faults(&[longer, forked]),
+            ["a 7: two copies of it differ in records 7 to 7: the log was forked"]
+        );
     }
 
     #[test]

@@ -331,6 +331,10 @@ fn a_node_that_was_rolled_back_or_forked_is_found() {
     fill(&a.store(), 30..35);
     anchor(b, &[newest(a)]);
     assert_eq!(verify(&paths), Vec::<String>::new());
+    let (kept, _) = export(a);
+    let _exports = Exports(vec![kept.path.clone()]);
+    let copies = [of_home(a), kept];
+    assert_eq!(verify(&copies), Vec::<String>::new());
     // The whole home of an hour ago, with its key and its database.
     copy_folder(&before, &a.path);
     let _ = fs::remove_dir_all(&before);
@@ -348,6 +352,10 @@ fn a_node_that_was_rolled_back_or_forked_is_found() {
         found[1],
         "A 42: records 42 to 51 are not those that record 19 of `B` anchors"
     );
+    // Without the other node, the export of before is enough.
+    let found = verify(&copies).join("\n");
+    let expected = "42: two copies of it differ in records 42 to 51: the log was forked";
+    assert!(found.contains(expected), "{found}");
 }
 
 /// Exports a node with proofs.
