@@ -1,8 +1,8 @@
 //! Every bound of this crate, named, in one place; and the table every crate writes its
 //! bounds in.
 //!
-//! A line of `limits!` is a constant and a line of the reference
-//! page, so neither can forget the other.
+//! A line of `limits!` is a constant, and a line of the reference page where that has the
+//! table, so the two cannot disagree.
 
 /// One line of the reference page.
 #[derive(Clone, Copy, Debug)]
