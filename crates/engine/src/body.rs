@@ -42,7 +42,7 @@ pub(crate) async fn run(
     // `checked` moves into the arm.
     match checked.decided.held.found.body.clone() {
         ToolBody::Code => run_code(engine, now, request, checked, record, hold).await,
-        // Native tools reach only the engine itself. A tool they call passes the gates as
+        // Built-in tools reach only the engine itself. A tool they call passes the gates as
         // a call of its own, with its own powers.
         ToolBody::Native(native) => {
             let powers = Arc::new(Powers::none());
@@ -110,7 +110,7 @@ async fn run_server(
     powers.time("upstream", called).await
 }
 
-/// Runs a native tool, with powers made from its grant.
+/// Runs a toolbox tool, with powers made from its grant.
 async fn run_toolbox(
     engine: &Engine,
     now: &Snapshot,
@@ -218,7 +218,7 @@ async fn run_code(
     Ok(stage::excuse_unreached(request, powers.unreached(), result))
 }
 
-/// Runs one of ours.
+/// Runs a built-in tool.
 async fn run_native(native: Native, work: Work<'_>) -> Result<RunResult, CallRefusal> {
     match native {
         Native::Search => search::run(&work),

@@ -1,7 +1,7 @@
 //! The one path of a call. Every door enters here, and each step is named in `walk`.
 //! `gates` decides, `approve` asks a person, `body` runs.
 //!
-//! No audit row, no run: the row is opened before anything is looked at and closed
+//! No audit entry, no run: it is opened before anything is looked at and closed
 //! before the answer leaves. If it cannot be closed, the result is withheld.
 
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Engine {
         // before the answer.
         let mut record = CallRecord::new(opening.call_id.clone(), started, self.observer());
         let mut hold = CallHold::default();
-        // Invariant 4. Nothing is looked at before the row is there, so that an attempt
+        // Invariant 4. Nothing is looked at before the entry is there, so that an attempt
         // at a tool that does not exist leaves a trace as well.
         let row = match open_row(self, opening).await {
             Ok(row) => row,
@@ -103,7 +103,7 @@ impl Engine {
     }
 }
 
-/// Opens the audit row. Without room for it, the settings are looked at: they may
+/// Opens the audit entry. If the log has no room, the settings are read again: they may
 /// allow more than when the last call was made.
 async fn open_row(engine: &Engine, opening: Opening) -> Result<OpenRow, StoreError> {
     match engine.store().audit().open(opening.clone()).await {
@@ -125,7 +125,8 @@ fn withhold(engine: &Engine, record: &CallRecord, fault: &StoreError) -> Masked<
     record.unwritten()
 }
 
-/// Steps 1 to 9: caller, tool, access, arguments, policy, rules, limits, approval, run.
+/// Steps 2 to 9 of a call, from the caller to the run. ARCHITECTURE.md numbers them; every
+/// gate is noted in the record, so that the entry names the one that refused.
 async fn walk(
     engine: &Engine,
     now: Arc<Snapshot>,
@@ -150,8 +151,8 @@ async fn walk(
     let mut checked = gates::judge(&now, request, engine.variable_source(), at_ms, record)?;
     let CheckedCall { decided, .. } = &checked;
     let held = &decided.held;
-    // Anyone may have written a document that is tried. Its owner agrees to its reach
-    // before it costs a place or a person's attention.
+    // Anyone may have written a document on trial. Its owner agrees to its reach
+    // before it takes a place under the limits or a person's attention.
     if gates::is_trial(request, &held.found) && held.reaches_out() {
         record.gate(Gate::Approval, gates::check_consent(held))?;
     }
@@ -180,7 +181,7 @@ async fn walk(
     }
     let request = instead.as_ref().unwrap_or(request);
     // After the approval, which may take a day, and before the body: a crash during a
-    // grave call must leave its row.
+    // high-risk call must leave its entry.
     if is_grave(&checked.decided.held) {
         let ship = engine.registry().current().config.audit.ship.clone();
         let ships =
@@ -193,7 +194,7 @@ async fn walk(
     body::run(engine, &now, request, checked, record, hold).await
 }
 
-/// Step 1, and the one snapshot the rest of the call is checked by. Trust that is due is
+/// Step 2, and the one snapshot the rest of the call is checked by. Trust that is due is
 /// recomputed, so that the snapshot has the level the caller has now. A paused caller is
 /// refused before that: it must not be able to make work.
 async fn check_caller(
@@ -298,7 +299,7 @@ fn check_unchanged(
     }
 }
 
-/// Calls whose opening record must be on the disk before they run.
+/// High-risk calls: their opening record must be on the disk before they run.
 fn is_grave(held: &HeldTool) -> bool {
     held.risk.level >= Level::L4 || held.policy.file_write
 }

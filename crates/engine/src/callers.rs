@@ -472,7 +472,7 @@ impl<'a> Callers<'a> {
     }
 
     /// Nothing of the caller runs from here on, whether it was ever seen or not.
-    /// The answer is nothing if there are too many callers to remember.
+    /// Returns nothing if there are too many callers to remember.
     pub fn pause(
         &self,
         name: &str,
@@ -507,7 +507,7 @@ impl<'a> Callers<'a> {
     }
 
     /// A person looked: the caller goes on, and its denials count from nothing.
-    /// The answer is whether it was paused.
+    /// Returns whether it was paused.
     pub fn resume(&self, name: &str, by: &Caller) -> Result<bool, StoreError> {
         let (store, alarm) = (&self.book.store, &self.book.alarm);
         let callers = store.callers();

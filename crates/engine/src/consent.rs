@@ -104,7 +104,7 @@ impl Engine {
         self.grant((name, None), needs, Consent::Page, Some(usable), actor)
     }
 
-    /// Grants a variable to a tool. The answer is whether that is new.
+    /// Grants a variable to a tool. Returns whether that is new.
     pub fn grant_variable(&self, name: &str, variable: &str) -> Result<bool, EngineError> {
         self.grant_variable_by(name, variable, Consent::Flag, Actor::OWNER_AT_TERMINAL)
     }

@@ -60,7 +60,7 @@ impl Engine {
     }
 }
 
-/// What step 1 would say, and the snapshot the rest would be checked by.
+/// What step 2 would say, and the snapshot the rest would be checked by.
 fn preview_caller(engine: &Engine, request: &CallRequest) -> (Arc<Snapshot>, GateResult<()>) {
     let now = engine.registry().current();
     let book = engine.callers_book();
@@ -96,6 +96,8 @@ fn preview(
     let limits = quotas.preview(&now.config, request, tool, held.groups());
     record.gate(Gate::Limits, limits)?;
     let settings = engine.powers().for_call(&now.config, &request.caller);
+    // A call finds this out after the approval. Here it comes first: the answer of a person
+    // would not help a call that cannot run.
     if let Err(refusal) = stage::check_base_path(&settings, request, &held.policy) {
         return record.gate(Gate::Powers, Err(refusal));
     }
@@ -148,6 +150,7 @@ fn reach(arguments: &Map<String, Value>, policy: &EffectivePolicy) -> String {
             text::elided(&bounds, limit::EXPLAINED_HOSTS_CHARS_MAX)
         ));
     }
+    // The one argument that is known to name a host.
     let url = arguments.get("url").and_then(Value::as_str);
     let url = url.and_then(|url| Url::parse(url).ok());
     let named = url

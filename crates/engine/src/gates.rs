@@ -50,7 +50,7 @@ use absent::{absent, hidden, unknown};
 pub(crate) use shadow::{denied, is_ruled, shadow};
 pub(crate) use trial::{check_consent, is_trial, unconsented, wanted};
 
-/// What the first gate notes about a document that the owner brought.
+/// What the gate `registry` notes about a document that the owner brought.
 pub(crate) const AS_IT_STANDS: &str = "a document as it stands";
 
 /// A tool that was found. Made by [`find()`].
@@ -260,7 +260,7 @@ fn do_the_work_of_a_hidden_tool(now: &Snapshot, request: &CallRequest) {
     }
 }
 
-/// Step 2. A tool that is not published does not exist, except for its owner.
+/// Step 3. A tool that is not published does not exist, except for its owner.
 fn find(now: &Snapshot, request: &CallRequest) -> GateResult<FoundTool> {
     let name = match &request.target {
         CallTarget::Document(usable) => return find_document(now, request, usable),
@@ -277,7 +277,7 @@ fn find(now: &Snapshot, request: &CallRequest) -> GateResult<FoundTool> {
     Ok(GatePass::new(FoundTool::registered(tool), digest))
 }
 
-/// A document as it stands, which only the owner brings.
+/// A document that the request itself holds; only the owner brings one.
 pub(crate) fn find_document(
     now: &Snapshot,
     request: &CallRequest,
@@ -329,7 +329,7 @@ impl FoundTool {
         }
     }
 
-    /// Step 3. Whether the tool is exposed, and to this caller.
+    /// Step 4. Whether the tool is exposed, and to this caller.
     pub(crate) fn admit(
         self,
         now: &Snapshot,
@@ -414,7 +414,7 @@ impl FoundTool {
         }
     }
 
-    /// Step 5. What the operator and the document grant, less what the caller's level
+    /// Part of step 5: what the operator and the document grant, less what the caller's level
     /// takes away. A registered tool was resolved on the baseline of this very
     /// snapshot.
     fn resolve_policy(&self, now: &Snapshot, rights: &CallerRights) -> GateResult<HeldPolicy> {
@@ -444,7 +444,7 @@ impl FoundTool {
         Ok(GatePass::new(policy, note))
     }
 
-    /// Step 6. A level that takes something away may lower the risk.
+    /// Part of step 5: the risk. A level that takes something away may lower it.
     fn rate(&self, now: &Snapshot, policy: &HeldPolicy) -> HeldRisk {
         match policy {
             HeldPolicy::AsRegistered(usable) => HeldRisk::AsRegistered(Arc::clone(usable)),
@@ -555,7 +555,7 @@ impl VisibleTool {
     }
 
     /// The variables a tool needs are set and granted to it, or it does not exist but
-    /// for its owner. What a document that is tried lacks of grants is asked for with
+    /// for its owner. What a document on trial lacks of grants is asked for with
     /// the rest.
     fn require_variables(
         &self,
@@ -598,7 +598,7 @@ impl VisibleTool {
         Err(hidden(request, &document.name, error))
     }
 
-    /// Step 4.
+    /// Part of step 5: the arguments, against the declared params.
     fn check_arguments(
         &self,
         request: &CallRequest,
@@ -616,7 +616,7 @@ impl VisibleTool {
         notes.gate(Gate::Arguments, checked)
     }
 
-    /// Steps 5 and 6: what a call is held to, and its risk.
+    /// The end of step 5: what a call is held to, and its risk.
     fn hold(self, now: &Snapshot, notes: &mut impl Notes) -> Result<HeldTool, CallRefusal> {
         let resolved = self.found.resolve_policy(now, &self.rights);
         let policy = notes.gate(Gate::Policy, resolved)?;
@@ -668,7 +668,7 @@ impl HeldTool {
         !consent::needs(document, &self.policy, &self.risk).is_empty()
     }
 
-    /// Step 7.
+    /// Step 6: what the rules say.
     fn decide(
         self,
         now: &Snapshot,

@@ -222,6 +222,8 @@ impl Jailer {
         let rung = child.rung.name();
         let door = serve_egress(network, &mut child);
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        // A sink keeps a bounded part, but a program could write without end: beyond a bound it
+        // is killed.
         let flood = Notify::new();
         let finish = {
             // All pipes and the end together: a program with a full pipe would never end.

@@ -4,7 +4,8 @@
 //! translate what comes back; the command line also creates, tests and publishes tools
 //! with it.
 //!
-//! The modules stand in layers; imports point up this list.
+//! The modules stand in layers; imports point up this list. Two exceptions: `request` holds the
+//! snapshot and the script of its call, and `servers` takes the settings of `powers`.
 
 // What everything else speaks of.
 
@@ -20,7 +21,7 @@ pub mod json_change;
 pub mod jwt;
 /// Every bound of the engine.
 pub mod limit;
-/// The tools whose body is ours, as documents.
+/// The built-in tools, as documents.
 pub mod native;
 /// What a person is asked, who asks them, and what comes back.
 mod question;
@@ -34,7 +35,7 @@ mod server_tool;
 mod services;
 /// One tool of the registry, and what runs when it is called.
 mod tool;
-/// The native tools that run programs, as documents.
+/// The toolbox tools, as documents: commands, git, databases, requests.
 pub mod toolbox;
 
 // What there is.
@@ -62,6 +63,8 @@ pub mod trust;
 pub mod approve;
 /// Changes that programs made beside an operator's folder.
 mod changes;
+/// The operator's connections, as one call finds them.
+mod connections;
 /// The engine itself.
 mod engine;
 /// Ids of calls and seeds of scripts.
@@ -95,7 +98,7 @@ pub mod upkeep;
 
 // What is done with it.
 
-/// What our own tools do.
+/// The bodies that are not a document's own code.
 mod bodies;
 /// Step 9: what runs.
 mod body;
@@ -109,7 +112,6 @@ pub mod checkup;
 pub mod client_entry;
 /// The servers of a client's settings, and what importing them would do.
 pub mod client_import;
-mod connections;
 /// What the owner agrees to for a tool.
 pub mod consent;
 /// What every gate says about a call that is not made.
@@ -160,7 +162,7 @@ pub mod server_trial;
 pub mod waiting_script;
 /// This home as a witness of other logs.
 mod witness;
-/// What a body of ours works with.
+/// What the body of a built-in tool works with.
 mod work;
 
 pub use engine::{Engine, EngineSettings, SECRETS_FILE};

@@ -247,7 +247,7 @@ impl Native {
     }
 }
 
-/// What a native is part of.
+/// What a built-in tool is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
     CodeMode,
@@ -279,7 +279,7 @@ impl Feature {
     }
 }
 
-/// Whether a name means one of ours, however it is written.
+/// Whether a name means a built-in tool, however it is written.
 pub(crate) fn is_self_reference(name: &str) -> bool {
     let name = folded(name);
     name.starts_with(PREFIX) || name.starts_with(ALIAS) || Native::named(&name).is_some()

@@ -20,8 +20,8 @@ use crate::notice::loudly;
 
 /// Through what people sign in.
 const STUDIO: &str = "studio";
-/// What the names of people begin with whom an issuer vouches for, so that none of them is
-/// taken for the owner.
+/// Prefix of the names of people who sign in at an issuer, so that none of them is taken
+/// for the owner.
 pub(crate) const VOUCHED: &str = "oauth:";
 
 /// People at the Studio.

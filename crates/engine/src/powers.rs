@@ -224,7 +224,7 @@ impl Powers {
         Ok(faces)
     }
 
-    /// No power but to compute.
+    /// The powers of a call that has none: it may only compute.
     #[must_use]
     pub fn none() -> Powers {
         let deadline = Instant::now() + COMPUTE_MAX;

@@ -91,6 +91,8 @@ impl Engine {
         let name = usable.document.name.clone();
         let arguments = match params::test_arguments(&usable.document.params) {
             Ok(arguments) => arguments,
+            // Test values that do not fit the params are the author's fault: a failed test, which
+            // is remembered like one.
             Err(findings) => {
                 let messages: Vec<_> = findings
                     .into_iter()
@@ -129,7 +131,7 @@ impl Engine {
         Ok(passed)
     }
 
-    /// Runs a document as it stands with arguments of its author's. It proves nothing, and
+    /// Runs a document, published or not, with arguments of its author's. It proves nothing, and
     /// nothing is remembered about it.
     pub async fn trial_run(
         &self,

@@ -6,7 +6,11 @@ use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
 
-/// The gates of a call, in order.
+/// The gates of a call, in order. A call asks them in `walk`, the last in `body`;
+/// `explain` asks them for a call that is not made.
+///
+/// Two refusals come out of order: consent to a document on trial is `Approval` before
+/// `Limits`, and `explain` refuses a bad folder as `Powers` before it comes to `Approval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// May this caller call at all?
@@ -104,7 +108,7 @@ pub(crate) trait Notes {
     fn note_tool(&mut self, _sound: &UsableDocument) {}
 }
 
-/// Notes nothing: for lists, search and rules that are only tried.
+/// Notes nothing: for lists, search, and rules that are only evaluated.
 #[derive(Debug)]
 pub(crate) struct Unrecorded;
 

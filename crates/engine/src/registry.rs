@@ -266,6 +266,7 @@ impl Registry {
                     latest.failing = Some(cause);
                 }
                 latest.snapshot = Arc::new(latest.snapshot.without_tools(why));
+                // Equals no version, so the next call tries again.
                 latest.standing_version = u64::MAX;
             }
         }

@@ -59,7 +59,7 @@ pub struct CallRequest {
     pub preset: Option<ScriptPreset>,
     /// It is the owner's own, typed at a terminal, or part of such a one.
     pub typed: bool,
-    /// Where a document as it stands comes from, and what it starts with.
+    /// Where a document that the request holds comes from, and what it starts with.
     pub trial: Trial,
     /// Why its door cannot make it, if it cannot. The attempt is written down like any
     /// other, and nothing runs.
@@ -270,7 +270,7 @@ impl CallRequest {
 pub enum CallTarget {
     /// A published tool.
     Name(String),
-    /// A document as it stands, which only the owner can bring.
+    /// The document itself, which only the owner brings.
     Document(Arc<UsableDocument>),
 }
 

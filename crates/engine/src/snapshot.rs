@@ -51,7 +51,7 @@ pub struct Snapshot {
     pub(crate) unread: Option<String>,
 }
 
-/// A candidate that is tried beside the live rules.
+/// A candidate beside the live settings: it is evaluated and never enforced.
 #[derive(Debug)]
 pub struct ShadowSnapshot {
     /// The file of the candidate, as the settings name it.

@@ -45,16 +45,16 @@ pub struct Tool {
 pub enum ToolBody {
     /// The document's own code, in the sandbox.
     Code,
-    /// One of ours.
+    /// A built-in tool of code mode or progressive listing: the engine itself does its work.
     Native(Native),
-    /// A tool of an MCP server.
+    /// A tool of an MCP server, made by `servers`.
     Server(Arc<ServerTool>),
-    /// A native tool, in a jail.
+    /// A toolbox tool: commands, git, databases, requests. What it starts runs in a jail.
     Toolbox(ToolboxTool),
 }
 
 impl ToolBody {
-    /// The one of ours, if it is one.
+    /// The built-in tool, if it is one.
     #[must_use]
     pub fn native(&self) -> Option<Native> {
         match self {
@@ -72,7 +72,7 @@ impl ToolBody {
         }
     }
 
-    /// The native tool, if it is one.
+    /// The toolbox tool, if it is one.
     #[must_use]
     pub fn toolbox(&self) -> Option<ToolboxTool> {
         match self {

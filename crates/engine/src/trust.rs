@@ -121,8 +121,8 @@ impl Schedule {
         }
     }
 
-    /// Recomputes a caller's trust if that is due. The answer is what the audit will
-    /// say about it, or why it could not be done.
+    /// Recomputes a caller's trust if that is due. Returns what the audit will say about
+    /// it, or why it could not be done.
     pub(crate) async fn recompute_if_due(
         &self,
         config: &Config,
@@ -503,8 +503,8 @@ fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<PromotionStatu
     })
 }
 
-/// Uses a person's yes up. The answer is who gave it. The caller's own yes, or that
-/// of its client, is none.
+/// Uses up a person's yes. Returns who gave it. The caller's own yes, or that of its
+/// client, does not count.
 fn taken(store: &Store, binding: &str, now_ms: i64) -> Result<Option<String>, StoreError> {
     let claim = Claim {
         call_id: TOOL.to_owned(),
@@ -594,8 +594,7 @@ impl TrustAdmin<'_> {
         recompute(store, histories, config, shown, clock.now_ms())
     }
 
-    /// Keeps what a person says about a caller's work. The answer is whether there
-    /// was room for it.
+    /// Stores a person's feedback on a caller. Returns whether there was room for it.
     pub fn feedback(
         &self,
         name: &str,
@@ -618,7 +617,7 @@ impl TrustAdmin<'_> {
     }
 
     /// A person answered a question about trust: what they agreed to is done now,
-    /// if it still can be. The answer is whether it was.
+    /// if it still can be. Returns whether it was.
     pub(crate) fn apply_answer(&self, question: &Approval) -> Result<bool, StoreError> {
         let recomputed = self.recompute(&question.caller)?;
         let is_raised =
@@ -638,6 +637,7 @@ impl Recomputed {
                 None => Some(&self.state.all),
                 Some(name) => self.state.categories.get(name),
             };
+            // A category without a stored track is shown as it would be stored.
             let track = track.unwrap_or(&assessment.next);
             let mut lines = assessment.lines.clone();
             let asked = self.questions.iter().find(|(about, _)| about == category);

@@ -156,7 +156,7 @@ fn choose(arguments: &InitArguments) -> anyhow::Result<Option<Chosen>> {
     Ok(Some(chosen))
 }
 
-/// The four questions, those that flags answer left out. The answer is whether the
+/// The four questions, those that flags answer left out. Returns whether the
 /// person went to the end.
 fn ask(arguments: &InitArguments, chosen: &mut Chosen) -> anyhow::Result<bool> {
     if arguments.client.is_none() {

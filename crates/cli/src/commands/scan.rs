@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &ScanArguments, printer: &mut Printer) -> anyhow::R
     })
 }
 
-/// Looks at one file. The answer is how many servers and how many findings it has.
+/// Looks at one file. Returns how many servers and how many findings it has.
 fn look(
     shown: &str,
     read: &ClientText,

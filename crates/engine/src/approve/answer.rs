@@ -53,7 +53,7 @@ pub enum AnswerFault {
     /// Nothing that could be revoked.
     #[error("there is nothing to revoke: the approval is {}", word(*.0))]
     NotApproved(ApprovalState),
-    /// A yes to a step in trust that is not there to be taken any more.
+    /// A yes to a higher level for which the caller no longer qualifies.
     #[error("the caller's trust changed since the question was asked; its level was not raised")]
     TrustChanged,
     /// The caller's own answer where another person must approve.

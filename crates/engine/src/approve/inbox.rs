@@ -165,7 +165,7 @@ impl Questions {
         done
     }
 
-    /// Whether a yes that comes so, from this one, counts for a question.
+    /// Checks that this person may answer the question over this channel.
     fn check_authority(
         &self,
         channel: Channel,
@@ -204,7 +204,7 @@ impl<'a> Inbox<'a> {
         Ok(found.into_iter().map(|row| self.listed(row)).collect())
     }
 
-    /// One question by its id or how it begins.
+    /// One question, by its id or a prefix of it.
     pub fn find(&self, beginning: &str) -> Result<Listed, AnswerFault> {
         self.found(beginning).map(|row| self.listed(row))
     }
@@ -338,7 +338,7 @@ impl<'a> Inbox<'a> {
         }
     }
 
-    /// A session is over: approvals for it count no more. The answer is how many.
+    /// A session is over: approvals for it count no more. Returns how many.
     pub fn end_session(&self, session: &str) -> Result<usize, StoreError> {
         match session_digest(session) {
             Some(session) => self.store().approvals().end_session(&session),

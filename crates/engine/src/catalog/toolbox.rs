@@ -13,7 +13,7 @@ use model::policy::{Baseline, assessment};
 use crate::tool::{Tool, ToolBody, ToolState};
 use crate::toolbox::{JailStanding, ToolboxTool, document_text};
 
-/// The native tools that exist, and the fence around what they start.
+/// The toolbox tools that exist, and the jail around what they start.
 #[derive(Clone, Debug)]
 pub(crate) struct Toolbox {
     baseline: Baseline,

@@ -119,6 +119,7 @@ impl HostCalls for ScriptHost<'_> {
             "script.call" => match self.register_call(&request.payload.json) {
                 Ok((place, call)) => Box::pin(self.call_tool(place, call)),
                 Err(Some(answer)) => Box::pin(std::future::ready(answer)),
+                // The script must stop: an answer would let it go on for a moment.
                 Err(None) => Box::pin(never_answer()),
             },
             "script.tool" => {

@@ -96,9 +96,8 @@ impl Journal {
         serde_json::to_string(self).ok()
     }
 
-    /// Adds what was done since the journal was kept. The answer is the calls that had
-    /// begun and of which it is not known whether they ended; nothing if a step cannot be
-    /// understood.
+    /// Adds what was done since the journal was kept. Returns the calls that had begun and
+    /// of which it is not known whether they ended; nothing if a step cannot be understood.
     pub(crate) fn extend(&mut self, steps: &[String]) -> Option<Vec<BegunCall>> {
         let mut begun: Vec<BegunCall> = Vec::new();
         for step in steps {

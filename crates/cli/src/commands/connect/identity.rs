@@ -179,7 +179,7 @@ pub(crate) fn answers(
     }
 }
 
-/// Writes into the settings how far a caller's client answers. The answer is whether
+/// Writes into the settings how far a caller's client answers. Returns whether
 /// that was a change.
 pub(crate) fn set_answers(home: &Path, name: &str, level: Option<Level>) -> anyhow::Result<bool> {
     let settings = SettingsEdit::begin(home)?;
