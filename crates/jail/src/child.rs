@@ -98,6 +98,7 @@ async fn begin(
         stdout: Some(receiver(streams.output).map_err(JailFault::setup(attempt))?),
         stderr: Some(receiver(streams.error).map_err(JailFault::setup(attempt))?),
         walls: Vec::new(),
+        // The lower one until the supervisor has reported its walls.
         rung: JailRung::Landlock,
         egress: match streams.door.map(egress::open) {
             Some(opened) => Some(opened.map_err(JailFault::setup(attempt))?),
@@ -149,11 +150,11 @@ pub async fn try_out(home: PathBuf, program: &WorkerProgram) -> Result<JailTrial
 /// started is killed.
 #[derive(Debug)]
 pub struct JailedChild {
-    /// Where the child reads. Taking and dropping it closes it.
+    /// The child's standard input. Take and drop it to close it.
     pub stdin: Option<pipe::Sender>,
-    /// What the child writes. Bounding it is the reader's work.
+    /// The child's standard output. The reader must bound it.
     pub stdout: Option<pipe::Receiver>,
-    /// What the child complains of. Bounding it is the reader's work.
+    /// The child's standard error. The reader must bound it.
     pub stderr: Option<pipe::Receiver>,
     /// The walls around the child.
     pub walls: Vec<Wall>,
@@ -403,6 +404,7 @@ impl ExpectedWalls {
                 && (layer != JailLayer::Network || self.network != JailNetwork::Open)
         };
         let is_up = |layer: JailLayer| {
+            // A layer that is reported twice is up only if both reports say so.
             let mut named = walls.iter().filter(|wall| wall.layer == layer);
             named.next().is_some_and(Wall::is_up) && named.all(Wall::is_up)
         };

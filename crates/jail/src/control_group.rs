@@ -243,6 +243,7 @@ fn separate(
         ("memory", "memory.limit_in_bytes", limits.memory_bytes),
         ("pids", "pids.max", processes(limits)),
     ] {
+        // Lines of `/proc/self/cgroup`: a number, the controllers, the path.
         let path = own.lines().find_map(|line| {
             let (names, path) = line.split_once(':')?.1.split_once(':')?;
             let has = names.split(',').any(|name| name == controller);
@@ -255,6 +256,7 @@ fn separate(
         group.folders.push(folder.clone());
         set(&folder, file, bound).map_err(Some)?;
         if controller == "memory" {
+            // Not everywhere; without it the bound is of memory alone.
             let _ = fs::write(
                 folder.join("memory.memsw.limit_in_bytes"),
                 bound.to_string(),

@@ -69,6 +69,7 @@ impl DiskUse {
         if fallen <= self.fall_max {
             return false;
         }
+        // Invariant 8: too many files to count are too much.
         let Some(written) = count(&self.folders, self.started) else {
             return true;
         };
@@ -107,6 +108,7 @@ fn count(folders: &[PathBuf], since: i64) -> Option<u64> {
         let Ok(found) = fs::symlink_metadata(&path) else {
             continue;
         };
+        // Not the time of modification: a program can set that as it likes.
         if found.ctime() >= since {
             bytes = bytes.saturating_add(found.blocks().saturating_mul(BLOCK_BYTES));
         }

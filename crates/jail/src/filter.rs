@@ -119,6 +119,8 @@ fn halve(segments: &[Segment<'_>]) -> Vec<FilterInstruction> {
     let (lower, upper) = (halve(left), halve(right));
     let mut program = vec![
         instruction(JUMP_IF_NOT_LESS, 0, 1, middle.first),
+        // A jump of its own: the offsets of a conditional one have 8 bits, and the lower half may
+        // be longer.
         instruction(JUMP, 0, 0, word(lower.len())),
     ];
     program.extend(lower);
@@ -188,6 +190,7 @@ fn test(test: &ArgumentTest) -> Vec<FilterInstruction> {
 fn one_of(values: &[u32]) -> Vec<FilterInstruction> {
     let mut program = Vec::new();
     for (index, value) in values.iter().enumerate() {
+        // Over the comparisons that are left and the refusal behind them; lists have a few values.
         let behind = u8::try_from(values.len() - index).unwrap_or(u8::MAX);
         program.push(instruction(JUMP_IF_EQUAL, behind, 0, *value));
     }

@@ -111,6 +111,7 @@ fn give_up(report: &UnixStream, said: &JailReport) -> ! {
 /// Becomes the child's user, known in the new namespaces.
 fn enter(parts: &ChildParts<'_>, lifeline: &UnixStream) -> Result<(), JailReport> {
     let no_namespaces = |reason: String| JailReport::NoNamespaces(shorten(&reason));
+    // As a line of JSON: the word, two quotes and a line feed.
     let mut go = [0; GO.len() + 3];
     let mut reader = lifeline;
     reader
@@ -131,6 +132,8 @@ fn enter(parts: &ChildParts<'_>, lifeline: &UnixStream) -> Result<(), JailReport
 /// An ordinary user is known as itself, and no other is.
 fn map_self((user, group): (u32, u32)) -> Result<(), String> {
     for (file, text) in [
+        // First: without it the kernel takes no map of groups from an ordinary user
+        // (user_namespaces(7)).
         ("setgroups", "deny".to_owned()),
         ("uid_map", format!("{user} {user} 1")),
         ("gid_map", format!("{group} {group} 1")),
@@ -149,6 +152,8 @@ fn prepare(
     trees: Trees,
     walls: &mut Vec<Wall>,
 ) -> Result<bool, String> {
+    // Only after the user changed: the kernel clears the signal when credentials change
+    // (prctl(2)).
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| error.to_string())?;
     process::own_session()?;

@@ -55,6 +55,7 @@ pub(crate) fn receive_order(socket: &UnixStream) -> io::Result<(JailOrder, Order
     let mut line = Vec::new();
     let mut descriptors = Vec::new();
     let mut chunk = vec![0; CHUNK_BYTES];
+    // An order ends where a chunk ends: the parent sends nothing more before the child runs.
     while line.last() != Some(&b'\n') {
         let count = receive_beside(
             socket.as_fd(),

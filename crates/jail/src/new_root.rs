@@ -67,6 +67,8 @@ pub(crate) fn open_given(
             Place::Own => {
                 give_back(path)?;
                 let tree = open_tree(path, Depth::One)?;
+                // Some file systems and kernels cannot map owners on a mount. Then the files on
+                // the disk become the child's; the next start gives them back.
                 if owners.show(&tree, user).is_err() {
                     identity::hand(path, user)?;
                 }
@@ -124,6 +126,7 @@ pub(crate) fn enter(
     let parts = open_rest(plan, order, trees)?;
     // Before a folder of the machine is covered: a resolver's file may lie in it.
     let names = NameFiles::read(order.network, Path::new("/etc"));
+    // No mount made here reaches the machine, and no later mount of the machine appears here.
     let private = OldMount {
         kind: None,
         flags: libc::MS_REC | libc::MS_PRIVATE,
@@ -289,6 +292,7 @@ fn fill(plan: &RootPlan, order: &JailOrder, parts: Parts, base: &Path) -> Result
         ("stdin", "/proc/self/fd/0"),
         ("stdout", "/proc/self/fd/1"),
         ("stderr", "/proc/self/fd/2"),
+        // Shared memory has no mount of its own: it counts against the bound of `/tmp`.
         ("shm", "/tmp"),
     ] {
         symlink(target, folder.join(name)).map_err(said_io("make a link to a device"))?;
@@ -386,7 +390,7 @@ fn mount_facts(base: &Path) -> Result<(), String> {
         .map_err(|error| format!("no `/proc` of its own could be mounted: {error}"))
 }
 
-/// Who there is, and where the child looks names up, if it may.
+/// Writes `/etc`: users, groups, and where the child looks names up, if it may.
 fn write_settings(base: &Path, names: &NameFiles) -> Result<(), String> {
     let (user, group) = (
         rustix::process::getuid().as_raw(),
@@ -426,6 +430,8 @@ fn write_settings(base: &Path, names: &NameFiles) -> Result<(), String> {
 /// Makes `base` the root folder and forgets the old one; nothing more can be made in it.
 fn switch(base: &Path) -> Result<(), String> {
     rustix::process::chdir(base).map_err(said("enter the new root"))?;
+    // The old root ends up mounted over the new one, in the same folder, so it needs none of its
+    // own; detaching `.` takes the old one away (pivot_root(2)).
     rustix::process::pivot_root(c".", c".").map_err(said("change the root"))?;
     system::detach(c".").map_err(said_io("put the old root away"))?;
     rustix::process::chdir(c"/").map_err(said("enter the new root"))?;

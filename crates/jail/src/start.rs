@@ -134,6 +134,8 @@ fn start_inside(control: &UnixStream, parts: &ChildParts<'_>) -> io::Result<Atte
         }
         Err(error) => return Ok(Attempt::NoNamespaces(wall::namespaces_refusal(&error))),
     };
+    // Our copies: the report ends when the launcher executes the child, and an open copy would
+    // hide that end.
     drop((its_report, its_lifeline, trees, group));
     if let Some(Err(reason)) = identity.map(|identity| identity.map_in(first)) {
         return failed(first, Some(JailReport::NoNamespaces(reason)));
@@ -176,7 +178,7 @@ fn start_here(control: &UnixStream, parts: &ChildParts<'_>) -> io::Result<Attemp
     finish(&mut Heard::new(control, &report), pid, None)
 }
 
-/// Hears the launcher out: its walls, then nothing more, because it has become the child.
+/// Waits until the launcher has become the child: it reports its walls, then nothing more.
 fn finish(heard: &mut Heard<'_>, pid: Pid, inside: Option<UnixStream>) -> io::Result<Attempt> {
     let (rung, walls) = match heard.next()? {
         Some(JailReport::Walls { rung, walls }) => (rung, walls),
@@ -196,6 +198,7 @@ fn finish(heard: &mut Heard<'_>, pid: Pid, inside: Option<UnixStream>) -> io::Re
 
 fn failed(pid: Pid, report: Option<JailReport>) -> io::Result<Attempt> {
     let _ = rustix::process::kill_process(pid, Signal::KILL);
+    // Before the lower rung is tried, so that two launchers never run at one time.
     wait_for(pid);
     match report {
         Some(JailReport::NoNamespaces(reason)) => Ok(Attempt::NoNamespaces(reason)),
@@ -231,7 +234,7 @@ pub(crate) fn needs_answers(running: &Running, order: &JailOrder) -> bool {
     seccomp::has_handed(order.network, running.rung)
 }
 
-/// What a launcher says, heard while the parent still holds its end.
+/// The reports of a launcher, read only while the parent still holds its end.
 struct Heard<'a> {
     control: &'a UnixStream,
     report: &'a UnixStream,
@@ -253,8 +256,10 @@ impl<'a> Heard<'a> {
             if let Some(report) = self.buffer.next()? {
                 return Ok(Some(report));
             }
+            // For each report by itself; the parent bounds the whole start (`child::spawn_by`).
             let limit = Duration::from_millis(limit::START_MS_MAX);
             let mut set = [
+                // Only its end: what the parent sends is for the supervisor's loop, later.
                 PollFd::new(self.control, PollFlags::RDHUP),
                 PollFd::new(self.report, PollFlags::IN),
             ];

@@ -229,6 +229,8 @@ impl Watch<'_> {
             // Interrupted: all may be asked again.
             return [false; 3];
         }
+        // As they were added: the parent, the reaping thread, then the first process inside while
+        // there is one. The alarm behind them only ends the wait.
         let has = |index: usize| set.get(index).is_some_and(|one| !one.revents().is_empty());
         [has(0), inside.is_some() && has(2), has(1)]
     }
@@ -315,7 +317,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether everything has ended within a moment: the kernel ends all processes of the
+    /// Whether everything has ended within [`END_PAUSE`]: the kernel ends all processes of the
     /// namespaces with the first one, which ends when it has said how the child ended.
     fn ends_by_itself(&mut self) -> bool {
         let timeout = Timespec::try_from(END_PAUSE).ok();
