@@ -72,13 +72,13 @@ pub struct Audit {
     writer: Arc<Writer>,
     /// Opened by the first read; most processes only write.
     index: Mutex<Option<Connection>>,
-    /// Of those who follow: news must not wait for a long list.
+    /// The index for those who follow the audit: news must not wait for a long list.
     followed: Mutex<Option<Connection>>,
     mark: AuditMark,
     shipping: Mutex<ShipStatus>,
     /// A call waits until its opening is shipped.
     ship_wanted: Notify,
-    /// Contradictions that could not be kept, so that each is reported once.
+    /// Conflicts that could not be stored, remembered so that each is reported once.
     unkept: Mutex<BTreeSet<(String, HeadConflict)>>,
 }
 

@@ -262,6 +262,8 @@ impl SharedFiles {
                 let is_blank = local
                     .text(&file.path)
                     .is_some_and(|text| text.trim().is_empty());
+                // Changed here, too, since the last time. The other node was first, so this text
+                // goes to the trash.
                 if is_ours && !is_blank && here.as_ref() != before {
                     local.keep_copy(&file.path)?;
                     synced.overtaken.push(file.path.clone());
@@ -362,6 +364,8 @@ impl SharedFiles {
             let sql = "UPDATE files_version SET version = version + 1 WHERE version = ?1 \
                        RETURNING version";
             let rows = session.query(sql, &[&since])?;
+            // Of two nodes that start from one version, the second finds no row and has to read
+            // first.
             let Some(row) = rows.first() else {
                 return Ok(None);
             };

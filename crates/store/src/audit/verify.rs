@@ -241,11 +241,14 @@ fn walk(
     let mut last = 0;
     let reading = LogReading::begin(reader.log.end());
     let kept = reader.log.kept().iter().cloned();
+    // Open records that a removal kept: older than everything left in the log, and without a
+    // position in it.
     let kept = kept.map(|line| Ok((0, Some(line))));
     for placed in kept.chain(reader.log.lines(0)) {
         let (position, line) = placed?;
         reading.reach(position);
         let Some(line) = line else {
+            // By the record before it: its own number is in the line that cannot be read.
             let what = format!("its line at {position} cannot be read");
             walk.fault(last + 1, None, what);
             return Ok(walk.finish());
@@ -254,6 +257,8 @@ fn walk(
         let Ok(body) = walk.step(&record) else {
             return Ok(walk.finish());
         };
+        // The hashes of removed records are in the tree already, and a kept record is one of
+        // them.
         if let Some(heads) = heads.as_deref_mut().filter(|_| record.sequence > removed) {
             heads.step(&record, &body);
         }
@@ -336,6 +341,7 @@ impl Comparison<'_> {
                 };
                 let agrees = match self.ends.remove(&close.opened) {
                     Some(found) => found == end,
+                    // Its opening is not indexed yet, so the index has no end to compare.
                     None => close.opened > self.indexed,
                 };
                 (agrees, close.call_id)

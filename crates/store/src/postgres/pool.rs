@@ -74,6 +74,8 @@ impl SessionPool {
                 state.made = state.made.saturating_sub(1);
             }
             if state.made < self.address.connections() {
+                // Counted before it is made: that happens without the lock, and several threads
+                // would make one too many.
                 state.made += 1;
                 drop(state);
                 return self.make();
@@ -115,12 +117,14 @@ impl SessionPool {
         Err(SqlError::Unavailable(why))
     }
 
-    /// From now on every question fails at once; what is idle is closed.
+    /// The database is down: every query fails at once, and idle connections are closed.
     pub(super) fn set_down(&self, why: String) {
         let mut state = lock(&self.state);
         state.why_down = why;
         let closed = std::mem::take(&mut state.idle);
         state.made = state.made.saturating_sub(closed.len());
+        // Under the lock, so that no thread sees the database up and begins to wait after the
+        // notification.
         self.is_down.store(true, Ordering::Release);
         drop(state);
         drop(closed);

@@ -20,7 +20,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::limit;
 
-/// Whom we believe.
+/// The certificate authorities that the connection to the shared store trusts.
 #[derive(Clone)]
 pub(super) struct SharedTls {
     connector: TlsConnector,

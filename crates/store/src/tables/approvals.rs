@@ -392,6 +392,8 @@ impl Approvals {
 
     /// One by its id or a prefix of it.
     pub fn find(&self, beginning: &str) -> Result<FoundApproval, StoreError> {
+        // A prefix, and not LIKE: what was typed may hold `%`. The cast gives Postgres the type
+        // of the parameter.
         let sql = "SELECT * FROM approvals WHERE substr(id, 1, length(CAST(?1 AS TEXT))) = ?1
                    ORDER BY id LIMIT ?2";
         let matches_max = i64::try_from(limit::PREFIX_MATCHES_MAX).unwrap_or(i64::MAX);
@@ -418,6 +420,8 @@ impl Approvals {
         let which = match listing {
             Listing::Pending => "state = 'pending' AND expires_ms > ?1",
             Listing::Live => "state IN ('pending', 'approved') AND expires_ms > ?1",
+            // True of every row. It names `?1`, because Postgres cannot tell the type of a
+            // parameter that nothing uses.
             Listing::All => "(expires_ms > ?1 OR state IS NOT NULL)",
         };
         // If there are too many, the newest are listed.

@@ -246,6 +246,7 @@ impl Jobs {
 
 /// Of each caller, and of all, the newest are remembered. A running one is never forgotten.
 fn forget_old(change: Executor<'_>, caller: &str) -> sql::Result<()> {
+    // SQLite takes no OFFSET without a LIMIT. This one is none, in both databases.
     change.execute(
         "DELETE FROM jobs WHERE state <> 'running' AND id IN
              (SELECT id FROM jobs WHERE caller = ?1 ORDER BY started_ms DESC, id

@@ -60,7 +60,8 @@ impl Shared {
     }
 }
 
-/// Exclusive access to the log writer.
+/// Writes groups of requests to the log and answers them. The `Writer` lets one thread at a
+/// time use it; `ChainWriter` makes the records.
 #[derive(Debug)]
 pub(crate) struct BatchWriter {
     chain: ChainWriter,
@@ -288,6 +289,8 @@ impl BatchWriter {
         // it is answered.
         let is_synced = self.settings.durability == Durability::Full || !group.notices.is_empty();
         if is_synced && let Err(failure) = disk::sync(self.chain.file()) {
+            // The records are in the log and perhaps not on the disk: nothing is answered as
+            // written, and no record follows.
             shared.syncer.fail(&failure);
             return Err(failure);
         }
@@ -319,6 +322,8 @@ impl BatchWriter {
     }
 
     fn try_commit(&mut self, group: &Group) -> Result<Written, StoreError> {
+        // Ends before all else: they alone may use the reserve, and what they take decides
+        // whether an opening still fits.
         let mut links = Vec::with_capacity(group.closes.len());
         for (end, _) in &group.closes {
             links.push(link_to(self.chain.close(end)?));

@@ -23,7 +23,8 @@ use crate::limit;
 use crate::postgres::session::Session;
 use crate::sql::{self, Executor, SqlError};
 
-/// Hands changes to the thread that makes them, which starts with the first.
+/// Queues changes for the thread that makes them together. The first change starts the
+/// thread.
 pub(super) struct Together {
     rows: Arc<TallyRows>,
     sender: Mutex<Option<SyncSender<Waiting>>>,
@@ -221,6 +222,7 @@ impl CallCounter {
     fn make(&mut self, batch: Vec<Waiting>) -> Vec<Waiting> {
         let is_tired = |waiting: &Waiting| waiting.attempts >= limit::USAGE_ATTEMPTS_MAX;
         let (tired, mut batch): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_tired);
+        // Overtaken so often, a change goes alone, under locks: there no other node is faster.
         for waiting in tired {
             waiting.change.make_alone(&self.rows);
         }
@@ -246,6 +248,8 @@ impl CallCounter {
                     overtaken.append(&mut self.make(vec![waiting]));
                 }
             }
+            // A single change that the database refused, or a statement that may have been
+            // written: neither is tried again.
             Err(fault) => {
                 let fault = StoreError::sql(DOING)(fault);
                 for waiting in batch {
@@ -289,6 +293,8 @@ impl CallCounter {
         let keys: BTreeSet<&UsageKey> = keys.collect();
         let mut unknown = Vec::new();
         for key in keys {
+            // Taken out, and put back only by `keep`: after a failure nothing is known here that
+            // the database may not have.
             match self.known.remove(key) {
                 Some(known) => slots.add(key.clone(), known.state, known.tally),
                 None => unknown.push(key.clone()),
@@ -387,7 +393,8 @@ impl Slots {
         None
     }
 
-    /// Makes one part of several.
+    /// Merges the parts that one change touches, so that they are written together or not at
+    /// all.
     fn join(&mut self, parts: &BTreeSet<i64>) {
         let (Some(first), true) = (parts.first(), parts.len() > 1) else {
             return;
@@ -470,6 +477,7 @@ fn add_rows(session: &Session, keys: &[UsageKey], empty: &str) -> sql::Result<()
     if keys.is_empty() {
         return Ok(());
     }
+    // Idle from the start (0): until a change writes to it, `room` may delete the row.
     let sql = "WITH quick AS MATERIALIZED (\
             SELECT set_config('synchronous_commit', 'off', true)) \
         INSERT INTO tallies SELECT wanted.limit_id, wanted.caller, ?3::TEXT, 0 \
