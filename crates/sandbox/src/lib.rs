@@ -9,7 +9,7 @@ pub mod frame;
 pub mod job;
 /// The limits a policy gives a job.
 pub mod limit;
-/// Memory that goes back to the system.
+/// Returns freed memory to the system.
 pub mod memory;
 /// The parent's side: the workers there are, and the calls in them.
 pub mod pool;

@@ -164,8 +164,8 @@ impl Walls {
 /// The layers a worker must have unless an operator says otherwise.
 ///
 /// All of them, but for the parts of Landlock that a kernel with an older
-/// Landlock does not know. A kernel without any Landlock gets no such leave:
-/// there the operator has to lower the requirement by name.
+/// Landlock does not know. A kernel without any Landlock is not
+/// excused: there the operator has to lower the requirement by name.
 pub fn expected() -> BTreeSet<Layer> {
     let abi = landlock::kernel_abi();
     Layer::ALL

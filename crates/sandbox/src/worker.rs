@@ -37,7 +37,7 @@ const READ_INTERVAL: Duration = Duration::from_micros(500);
 /// with a poll, which can be given any time but is a system call more.
 const RECEIVE_MAX: Duration = Duration::from_secs(1);
 
-/// When a sandbox outlives its deadline it is stepped again after this.
+/// How long a sandbox past its deadline waits for its next step.
 const OVERTIME: Duration = Duration::from_millis(2);
 
 /// What the loop needs of wall one: starts sandboxes.
@@ -235,8 +235,8 @@ fn leave(end: WorkerEnd) -> ! {
     }
 }
 
-/// Says hello with wall one missing, so that the parent can tell why. It will not
-/// be used.
+/// Says hello with wall one missing, so that the parent can tell why. It will not use
+/// this worker.
 fn apologise(entered: walls::ProcessLayers, reason: String, pipe: BorrowedFd<'_>) -> WorkerEnd {
     let walls = entered.with_wasm(Err(reason)).walls;
     let hello = Hello {
@@ -327,9 +327,9 @@ struct Loop<'a, G: Guests> {
     queue: VecDeque<CallId>,
     deadlines: BTreeSet<(Instant, CallId)>,
     incoming: FrameBuffer,
-    /// Whether waiting for words ends by itself after [`RECEIVE_MAX`].
+    /// Whether a blocking receive times out after [`RECEIVE_MAX`].
     receive_ends: bool,
-    /// Nothing has come for that long, or it does not end by itself.
+    /// Nothing has come for that long, or a receive does not time out.
     quiet: bool,
     out: Vec<u8>,
     /// What one step said; kept to be used again.
@@ -560,6 +560,7 @@ impl<'a, G: Guests> Loop<'a, G> {
             }
         }
         self.out.clear();
+        // One large result must not keep its memory for the life of the worker.
         self.out.shrink_to(2 * OUT_BYTES_MAX);
         Ok(())
     }

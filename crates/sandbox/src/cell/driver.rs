@@ -157,6 +157,8 @@ pub(super) async fn attempt(
         if let Some(ended) = end(store)? {
             return Ok(ended);
         }
+        // The guest cannot go on by itself: every promise that is left waits for an answer. Each
+        // pass delivers one.
         let (id, answer) = poll_fn(|_| lock(exchange).poll_any()).await?;
         let fields = mailbox::answer_fields(&answer);
         guest
@@ -192,6 +194,8 @@ async fn place_job(
     let source = mailbox::wrap(&job.body);
     let key = (job.body.len() >= SOURCE_BYTES_MIN).then(|| CacheKey::of(&source));
     let found = key.and_then(|key| cache(wall).get(key));
+    // Bytecode is made only for a body that came before: for one that never comes again it would
+    // be made for nothing.
     let comes_again = |key| cache(wall).comes_again(key);
     let (kind, body) = match (&found, key) {
         (Some(bytecode), _) => (BodyKind::Bytecode, &**bytecode),

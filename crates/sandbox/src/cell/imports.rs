@@ -103,6 +103,8 @@ pub(super) fn define(linker: &mut Linker<StoreState>) -> Result<()> {
                 ask(&mut caller, HostCallKind::Direct, &request)?;
                 let exchange = Arc::clone(&run(&mut caller)?.exchange);
                 let id = HostCallId(id);
+                // No waker: the worker steps this run again when its answer or its deadline
+                // comes.
                 let answer = poll_fn(|_| lock(&exchange).poll_answer(id)).await?;
                 set_answer(&mut caller, answer)
             })

@@ -245,6 +245,7 @@ impl Link {
         if out.sent == out.bytes.len() {
             drop_rest(out);
         } else if out.sent > OUT_BYTES_HIGH {
+            // Not after each write: moving the rest to the front costs as much as the rest is long.
             out.bytes.drain(..out.sent);
             out.sent = 0;
         }

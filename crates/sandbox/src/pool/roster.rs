@@ -18,7 +18,7 @@ pub(super) struct Bounds {
     pub(super) live_max: u32,
     /// Calls in one worker's life.
     pub(super) calls_max: u32,
-    /// Callers waiting.
+    /// Calls that wait for a place.
     pub(super) queue_max: usize,
 }
 

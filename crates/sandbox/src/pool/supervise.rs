@@ -156,7 +156,7 @@ impl Worker {
             shared.lost_count.fetch_add(1, Ordering::Relaxed);
             shared.note_loss(format!("{loss:?}{}", describe(status)));
         }
-        // Only now may the successor of a successor start: the process is really gone.
+        // Last: permits bound the number of processes, and this one is gone only now.
         drop(self.permit);
     }
 }
@@ -207,6 +207,7 @@ async fn start(shared: &Arc<Shared>) -> Result<Worker, StartError> {
     })
 }
 
+/// Reaps the process of a worker that never got ready.
 struct BuryOnDrop<'a> {
     shared: &'a Shared,
     id: WorkerId,
