@@ -65,8 +65,8 @@ impl Unsent {
         own <= self.bounds.per_caller / 2 && waiting.together <= self.bounds.together / 2
     }
 
-    /// A share for an answer of about so many bytes; nothing if that is too much. To
-    /// whom nothing is owed one answer is always given, however large.
+    /// A share for an answer of about so many bytes; nothing if that is too much. A bound
+    /// that nothing counts against yet admits one answer, however large.
     pub(crate) fn share(&self, caller: &str, bytes: usize) -> Option<UnsentShare> {
         let mut share = self.empty(caller);
         let mut waiting = self.lock();
@@ -123,6 +123,7 @@ impl Unsent {
 impl Waiting {
     fn set(&mut self, share: &mut UnsentShare, bytes: usize) {
         self.together = self.together.saturating_sub(share.bytes);
+        // Put back only if something waits: the map holds no caller without unsent answers.
         let own = self.of.remove(&share.caller).unwrap_or(0);
         let own = own.saturating_sub(share.bytes).saturating_add(bytes);
         if own > 0 {

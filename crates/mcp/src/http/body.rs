@@ -157,6 +157,8 @@ impl hyper::body::Body for Counted {
             other => return other,
         };
         match frame.into_data() {
+            // In pieces, because the write timeout is for each of them: a client that reads a large
+            // answer slowly, but reads, is not dropped.
             Ok(data) if data.len() > limit::WRITE_PIECE_BYTES => {
                 let this = &mut *self;
                 this.hold.set_bytes(&this.unsent, &this.caller, data.len());

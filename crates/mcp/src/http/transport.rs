@@ -19,7 +19,7 @@ use crate::unsent::Unsent;
 /// The address of the protocol.
 pub const PATH: &str = "/mcp";
 
-/// The same, as some write it.
+/// The same with a slash, which some clients add.
 const PATH_WITH_SLASH: &str = "/mcp/";
 
 /// Pages that may call a server on loopback.
