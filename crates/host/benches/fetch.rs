@@ -62,7 +62,7 @@ fn name(bencher: Bencher<'_, '_>, text: &str) {
     bencher.bench(|| of_host(black_box(&host)));
 }
 
-/// What the first call with a network pays for whom to believe, and every other.
+/// What the first call with a network pays for the certificate authorities, and every other.
 #[divan::bench]
 fn trust_first() -> usize {
     TlsTrust::default().tls().unwrap().root_count()

@@ -46,7 +46,7 @@ pub use limits::ClientLimits;
 pub struct ClientSettings {
     /// How long and how much.
     pub limits: ClientLimits,
-    /// Whom to believe.
+    /// The certificate authorities that are trusted.
     pub tls: Tls,
     /// Who answers questions about names.
     pub resolver: Arc<dyn Resolve>,
@@ -263,9 +263,8 @@ impl HttpClient {
             let doing = "waiting for the reply of";
             match deadline.wait(first_byte, doing, host, sent).await? {
                 Ok(response) => return self.reply(target, response, connection, place),
-                // It was closed while unused, and nothing was sent.
-                // Only if nothing left this machine. A request that may have arrived is
-                // never sent twice.
+                // A pooled connection that the server had closed: nothing was sent, so the next
+                // one is tried. A request that may have arrived is never sent twice.
                 Err(unsent) if unsent.was_unsent && !is_new => {}
                 Err(unsent) => return Err(broken(host, &unsent.error)),
             }

@@ -56,7 +56,7 @@ pub use tls::{Tls, TlsError, TlsTrust};
 pub struct FetchSettings {
     /// How long and how much.
     pub limits: FetchLimits,
-    /// Whom to believe; made once per process.
+    /// The certificate authorities that are trusted; made once per process.
     pub tls: Tls,
     /// Who answers questions about names.
     pub resolver: Arc<dyn Resolve>,

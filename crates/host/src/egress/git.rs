@@ -182,6 +182,8 @@ impl GitRoute {
             if !reply.status.is_redirection() {
                 let expected = format!("application/x-{service}-advertisement");
                 let reply = self.pass(&address, reply, &expected);
+                // Only where refs were advertised: the requests that follow go to that place, with
+                // the credential.
                 if reply.status == StatusCode::OK {
                     *lock(&self.base) = place;
                 }

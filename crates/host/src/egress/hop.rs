@@ -103,6 +103,8 @@ impl EgressGuard {
         let dialling = dial(dialler, target, &addresses, &mut used);
         let dialled = deadline.wait(limits.connect, "connecting to", &target.host, dialling);
         let dialled = dialled.await;
+        // Before the result is looked at: the record names the address that was tried, also where
+        // that failed.
         meter.note(|event| event.address = used);
         dialled?
     }

@@ -97,6 +97,7 @@ async fn answer(request: Request<Incoming>, hold: Hold) -> Response<RouteBody> {
     if uri.scheme_str().is_some() {
         return to_response(forward(request, &hold.guard).await);
     }
+    // Without a scheme the request is for this proxy itself, which serves only routes.
     let rest = uri.path().strip_prefix(ROUTES);
     let (name, path) = match rest.map(|rest| rest.split_once('/').unwrap_or((rest, ""))) {
         Some((name, path)) => (name.to_owned(), path),

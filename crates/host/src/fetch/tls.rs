@@ -49,8 +49,8 @@ pub enum TlsError {
     Setup(#[source] rustls::Error),
 }
 
-/// Whom to believe, read when first asked for and then kept: reading the system's
-/// roots takes milliseconds, and most tools never reach the network. Clones share
+/// The trusted certificate authorities, read when first asked for and then kept: reading
+/// the system's roots takes milliseconds, and most tools never reach the network. Clones share
 /// what was read.
 #[derive(Clone, Debug, Default)]
 pub struct TlsTrust {

@@ -110,6 +110,7 @@ pub(crate) fn glob(raw_glob: &str) -> Result<Regex, PatternError> {
     if raw_glob.len() > limit::PATTERN_BYTES_MAX {
         return Err(PatternError("the glob is too long".to_owned()));
     }
+    // With `s`, because a name may hold a line feed; anchored, because a glob fits the whole name.
     let mut pattern = String::from(r"(?s)\A");
     let mut is_in_braces = false;
     let mut marks = raw_glob.chars();

@@ -113,6 +113,8 @@ pub(crate) fn grep(files: &Files, arguments: FileArguments<'_>) -> Result<Done, 
     let mut items = Items::new(lines_max, TOO_MANY_LINES);
     for (index, line) in lines(&text).enumerate() {
         files.in_time_at(index, line)?;
+        // A search through many files skips such a line. Here the file was named, and no line of
+        // it is left out in silence.
         if !pattern.takes(line) {
             return Err(line_too_long(index));
         }

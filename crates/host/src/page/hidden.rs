@@ -124,6 +124,8 @@ fn colour(word: &str) -> Option<String> {
         let parts = rest.trim_end_matches(')').split([',', ' ', '/']);
         let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
         let is_rgb = matches!(function, "rgb" | "rgba");
+        // Before the function is looked at: a colour without opacity hides in every function, also
+        // in those whose colours are not read here.
         if parts.get(3).is_some_and(|alpha| is_nothing(alpha)) {
             return Some(CLEAR.to_owned());
         }
@@ -147,7 +149,7 @@ fn colour(word: &str) -> Option<String> {
     Some(known.to_owned())
 }
 
-/// Whether a number of any unit is nought.
+/// Whether a CSS number is zero, in any unit.
 pub(super) fn is_nothing(value: &str) -> bool {
     let number = value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%');
     number.parse::<f64>().is_ok_and(|number| number == 0.0)

@@ -81,7 +81,7 @@ impl std::fmt::Debug for PostgresTarget {
 /// How the database is reached: the same guard as `fetch`.
 #[derive(Clone, Debug)]
 pub struct PostgresNetwork {
-    /// Whom to believe.
+    /// The certificate authorities that are trusted.
     pub tls: Tls,
     /// Who answers questions about names.
     pub resolver: Arc<dyn Resolve>,

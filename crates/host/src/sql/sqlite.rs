@@ -279,6 +279,7 @@ fn execute(
 
 fn bind(prepared: &mut Statement<'_>, parameters: &[Value]) -> Result<(), SqlFault> {
     let wanted = prepared.parameter_count();
+    // SQLite would bind NULL to what is missing.
     if wanted != parameters.len() {
         let message = format!(
             "the statement has {} and {} given",

@@ -74,6 +74,8 @@ impl Flood {
             (State::Outside, b'<') => State::Open,
             (State::Outside, _) => State::Outside,
             (State::Open, b'/') => State::Open,
+            // Until `resume`: a comment or a declaration may hold `>` and quotes, and only the
+            // parser knows where it ends.
             (State::Open, b'!' | b'?') => State::Aside,
             (State::Open, byte) if byte.is_ascii_alphabetic() => {
                 self.attributes_count = 0;

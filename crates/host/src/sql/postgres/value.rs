@@ -138,6 +138,7 @@ fn numeric(mut raw: &[u8]) -> Option<String> {
     for _ in 0..count {
         groups.push(u16::from_be_bytes(take(&mut raw)?));
     }
+    // Zeros at either end are not sent: a group beyond those that came is 0.
     let group = |position: i32| -> u16 {
         let index = i32::from(weight) - position;
         let found = usize::try_from(index)
@@ -241,6 +242,7 @@ fn interval(mut raw: &[u8]) -> Option<Value> {
 }
 
 fn inet(raw: &[u8]) -> Option<Value> {
+    // Family, bits of the mask, whether it is a `cidr`, length of the address.
     let [_, bits, is_network, _, address @ ..] = raw else {
         return None;
     };
@@ -257,6 +259,8 @@ fn inet(raw: &[u8]) -> Option<Value> {
 
 fn array(inner: &Type, mut raw: &[u8], depth: usize) -> Option<Value> {
     let dimensions = i32::from_be_bytes(take(&mut raw)?);
+    // Whether there are nulls, and the type of the items. Neither is needed: each item says
+    // whether it is null, and the column told the type.
     take::<8>(&mut raw)?;
     if !(0..=6).contains(&dimensions) {
         return None;
@@ -264,6 +268,7 @@ fn array(inner: &Type, mut raw: &[u8], depth: usize) -> Option<Value> {
     let mut lengths = Vec::new();
     for _ in 0..dimensions {
         lengths.push(usize::try_from(i32::from_be_bytes(take(&mut raw)?)).ok()?);
+        // The lower bound of the dimension.
         take::<4>(&mut raw)?;
     }
     if lengths.is_empty() {
