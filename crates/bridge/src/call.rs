@@ -1,58 +1,26 @@
 //! One call of a tool, a prompt or a resource: sent, waited for, cancelled when it is
 //! dropped, its result within bounds.
 
-use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
-    ClientRequest, ErrorData, GetPromptRequest, GetPromptRequestParams, InputRequest,
-    InputRequiredResult, InputResponses, ReadResourceRequest, ReadResourceRequestParams, RequestId,
-    RequestMetaObject, ServerResult,
+    ClientRequest, GetPromptRequest, GetPromptRequestParams, InputRequest, InputRequiredResult,
+    InputResponses, ReadResourceRequest, ReadResourceRequestParams, RequestId, RequestMetaObject,
+    ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use crate::caller::{Elicitor, ProgressSink};
 use crate::client::{Calls, Client, UnderWay, elicit_result};
 use crate::fault::{ServerFault, shown};
+use crate::http;
 use crate::http::plain::PlainCalls;
-use crate::http::{self, HttpEnd};
 use crate::limit;
 use crate::secret_mask::MaskNow;
-
-/// What is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallKind {
-    /// A tool.
-    Tool,
-    /// A prompt, whose arguments are texts.
-    Prompt,
-    /// A resource, whose one argument is `uri`.
-    Resource,
-}
-
-/// What is to be called.
-#[derive(Debug)]
-pub struct ToolCall {
-    /// What it is.
-    pub kind: CallKind,
-    /// The server's own name of the tool or the prompt.
-    pub tool: String,
-    /// The arguments, already checked.
-    pub arguments: Map<String, Value>,
-    /// How long the server may take. The time a person takes to answer does not count.
-    pub timeout: Duration,
-    /// Who is told how it goes on.
-    pub progress: Option<ProgressSink>,
-    /// Who answers questions of the server, if the caller can now.
-    pub elicitor: Option<Arc<dyn Elicitor>>,
-    /// Where the call stands in a trace, as W3C's `traceparent`.
-    pub trace: Option<String>,
-}
+use crate::tool_call::{CallKind, ToolCall};
 
 /// What a tool gave back, within bounds, without controls and without `_meta`.
 #[derive(Clone, Debug, PartialEq)]
@@ -428,32 +396,14 @@ fn is_control(character: char) -> bool {
 /// Why a request of ours got no result.
 pub(crate) fn service_fault(error: &ServiceError) -> ServerFault {
     match error {
-        ServiceError::McpError(error) => refused(error),
+        ServiceError::McpError(error) => ServerFault::refused(error),
         ServiceError::TransportClosed => ServerFault::Closed("it closed".to_owned()),
-        ServiceError::TransportSend(error) => http_fault(error),
+        ServiceError::TransportSend(error) => http::fault_of(error),
         ServiceError::Timeout { timeout } => ServerFault::Timeout(*timeout),
         ServiceError::UnexpectedResponse => {
             ServerFault::Protocol("the answer is of another kind than the question".to_owned())
         }
         other => ServerFault::Closed(shown(&other.to_string())),
-    }
-}
-
-/// The server's own no.
-pub(crate) fn refused(error: &ErrorData) -> ServerFault {
-    ServerFault::Refused {
-        code: i64::from(error.code.0),
-        message: shown(&error.message),
-    }
-}
-
-/// Why a request over HTTP got no answer.
-pub(crate) fn http_fault(error: &(dyn Error + 'static)) -> ServerFault {
-    match http::end_of(error) {
-        HttpEnd::SignInRequired => ServerFault::SignInRequired,
-        HttpEnd::SessionExpired => ServerFault::Forgotten,
-        HttpEnd::Unreachable => ServerFault::Unreachable(shown(&http::explain(error))),
-        HttpEnd::Other => ServerFault::Closed(shown(&http::explain(error))),
     }
 }
 

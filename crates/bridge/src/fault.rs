@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use model::text;
+use rmcp::model::ErrorData;
 
 /// Why a server, or a call of one of its tools, failed. Shown to the owner as it is; what
 /// a caller is told is [`ServerFault::for_caller`].
@@ -70,6 +71,14 @@ fn seconds(duration: Duration) -> u64 {
 }
 
 impl ServerFault {
+    /// The server's own no.
+    pub(crate) fn refused(error: &ErrorData) -> ServerFault {
+        ServerFault::Refused {
+            code: i64::from(error.code.0),
+            message: shown(&error.message),
+        }
+    }
+
     /// The same with every text replaced that may have the server's words in it.
     pub(crate) fn map_words(self, map: impl Fn(String) -> String) -> ServerFault {
         match self {

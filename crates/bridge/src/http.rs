@@ -39,6 +39,7 @@ use rmcp::transport::streamable_http_client::{
 use rmcp::transport::worker::WorkerQuitReason;
 use sse_stream::{Sse, SseStream};
 
+use crate::fault::{ServerFault, shown};
 use crate::oauth::{AccessToken, OAuthFault, TokenSource, challenge};
 use event::EventLimit;
 use pace::Pace;
@@ -178,6 +179,16 @@ fn client(settings: HttpSettings) -> Result<McpHttpClient, HttpSettingsFault> {
         reply: settings.reply,
         pace: Arc::new(Pace::new()),
     })
+}
+
+/// Why a request over HTTP got no answer.
+pub(crate) fn fault_of(error: &(dyn Error + 'static)) -> ServerFault {
+    match end_of(error) {
+        HttpEnd::SignInRequired => ServerFault::SignInRequired,
+        HttpEnd::SessionExpired => ServerFault::Forgotten,
+        HttpEnd::Unreachable => ServerFault::Unreachable(shown(&explain(error))),
+        HttpEnd::Other => ServerFault::Closed(shown(&explain(error))),
+    }
 }
 
 /// What an error of the transport means for the connection.

@@ -40,9 +40,11 @@ mod secret_mask;
 mod server;
 /// Listening for changes of the list.
 mod subscribe;
+/// What is asked of a server.
+mod tool_call;
 
 pub use backoff::Backoff;
-pub use call::{CallKind, ToolCall, ToolResult};
+pub use call::ToolResult;
 pub use caller::{ElicitAnswer, ElicitQuestion, Elicitor, ProgressSink};
 pub use connect::{ServerSettings, ServerTarget};
 pub use egress_door::EgressDoor;
@@ -51,3 +53,4 @@ pub use fault::ServerFault;
 pub use list::{Offers, SeenTools, ServerIdentity};
 pub use process::ServerHosts;
 pub use server::{ReviewedTools, Reviewer, Server, ServerStatus};
+pub use tool_call::{CallKind, ToolCall};

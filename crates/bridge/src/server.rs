@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::backoff::Backoff;
-use crate::call::{self, CallWay, ToolCall, ToolResult};
+use crate::call::{self, CallWay, ToolResult};
 use crate::client::Client;
 use crate::connect::{self, Opened, ServerSettings, ServerTarget};
 use crate::error_log::ErrorLog;
@@ -27,6 +27,7 @@ use crate::list::{self, SeenTools, ServerIdentity};
 use crate::process::{ConnectionSink, ServerProcess};
 use crate::secret_mask::SecretMask;
 use crate::subscribe;
+use crate::tool_call::ToolCall;
 
 /// Compares what a server offers with what its owner accepted, before any of it is used.
 pub trait Reviewer: Send + Sync + fmt::Debug {

@@ -24,11 +24,11 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Asked, ClientMethod, ContentKind, HTTP_EVENT_BYTES_MAX, HttpSettings, HttpSettingsFault,
-    McpHttpClient, StreamableHttpError, TransportFault, client, content_kind, events,
+    McpHttpClient, StreamableHttpError, TransportFault, client, content_kind, events, fault_of,
 };
-use crate::call::{CallKind, ToolCall, http_fault, refused};
 use crate::client::{Client, UnderWay};
 use crate::fault::{ServerFault, shown};
+use crate::tool_call::{CallKind, ToolCall};
 
 /// In a schema, it names a header that repeats an argument.
 const HEADER_KEYWORD: &str = "x-mcp-header";
@@ -175,7 +175,7 @@ impl PlainCalls {
             let failed = self.client.read_error(reply).await;
             let (failure, error) = failed.map_err(transport_fault)?;
             return Err(match error {
-                Some(error) => refused(&error.error),
+                Some(error) => ServerFault::refused(&error.error),
                 None => transport_fault(failure.into()),
             });
         }
@@ -265,7 +265,7 @@ fn answer(id: &RequestId, message: Message) -> Result<Option<CallToolResponse>, 
         _ if !is_ours => Err(ServerFault::Protocol(
             "the answer is to another request".to_owned(),
         )),
-        (None, Some(error)) => Err(refused(&error)),
+        (None, Some(error)) => Err(ServerFault::refused(&error)),
         (Some(result), None) => result_of(result).map(Some),
         (None, None) | (Some(_), Some(_)) => Err(no_answer()),
     }
@@ -290,7 +290,7 @@ fn no_answer() -> ServerFault {
 }
 
 fn transport_fault(fault: TransportFault) -> ServerFault {
-    http_fault(&fault)
+    fault_of(&fault)
 }
 
 #[cfg(test)]
