@@ -351,7 +351,7 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
             ),
             (
                 "ringfence store copy --to home --replace",
-                "and back, on the machine that began",
+                "and back, where it began",
             ),
         ],
     ),
