@@ -20,6 +20,8 @@ use crate::root::Root;
 use crate::run::{self, TaskAnswer};
 use crate::studio as page;
 
+mod programs;
+
 /// Tests that need more than a moment look for this variable.
 const SLOW_TESTS: &str = "SLOW_TESTS";
 
@@ -40,6 +42,9 @@ const SIGN_EVERY: Duration = Duration::from_secs(8);
 
 /// The time of a cold build of all tests, on two cores.
 const BUILD_USUAL: Duration = Duration::from_secs(12 * 60);
+
+/// The target that is a part of its own.
+const LOAD: &str = "load";
 
 /// Which tests to run.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +101,13 @@ pub(crate) fn run(
     name: Option<&str>,
     totals: &mut Totals,
 ) -> Result<TaskAnswer> {
+    if let (Lanes::All, None) = (lanes, name) {
+        let found = programs::find(&mut tests(root, lanes, None))?;
+        let ran = programs::run(found, totals, |command| prepare(command, lanes))?;
+        let mut documentation = tests(root, lanes, None);
+        documentation.arg("--doc");
+        return Ok(ran.and(lane(&mut documentation, totals, Patience::USUAL)?));
+    }
     let answer = lane(&mut tests(root, lanes, name), totals, Patience::USUAL)?;
     // Cargo fails without a failed test if something does not compile or a test program
     // dies.
@@ -114,7 +126,7 @@ pub(crate) fn studio(root: &Root, totals: &mut Totals) -> Result<TaskAnswer> {
 /// Three nodes on one database under load, while two of them are killed at random.
 pub(crate) fn load(root: &Root, totals: &mut Totals) -> Result<TaskAnswer> {
     let mut command = run::cargo(root, &["test", "--locked", "--workspace"]);
-    command.args(["--features", PEERS, "--test", "load"]);
+    command.args(["--features", PEERS, "--test", LOAD]);
     if std::env::var_os(LOAD_SECONDS).is_none() {
         command.env(LOAD_SECONDS, LOAD_SECONDS_USUAL);
     }
@@ -177,13 +189,21 @@ fn tests(root: &Root, lanes: Lanes, name: Option<&str>) -> Command {
         Some(name) => command.args(["--package", &format!("ringfence-{name}")]),
         None => command.arg("--workspace"),
     };
+    if let Lanes::All = lanes {
+        command.args(["--features", PEERS]);
+    }
+    prepare(command.stdin(Stdio::null()), lanes);
+    command
+}
+
+/// What every test program needs.
+fn prepare(command: &mut Command, lanes: Lanes) {
     // A test run never rewrites the snapshots it is compared with.
-    command.env("INSTA_UPDATE", "no").stdin(Stdio::null());
+    command.env("INSTA_UPDATE", "no");
     match lanes {
-        Lanes::All => command.args(["--features", PEERS]).env(SLOW_TESTS, "1"),
+        Lanes::All => command.env(SLOW_TESTS, "1"),
         Lanes::Fast => command.env_remove(SLOW_TESTS),
     };
-    command
 }
 
 /// Runs a program to its end, or until it prints nothing for too long. The answer is no if
@@ -288,6 +308,12 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    fn merge(&mut self, other: Totals) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
     /// Adds the counts of a `test result:` line; other lines change nothing.
     fn add(&mut self, line: &str) {
         let Some(result) = line.strip_prefix("test result: ") else {
