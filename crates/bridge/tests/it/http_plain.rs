@@ -67,7 +67,6 @@ async fn a_plain_call_ends_as_one_through_rmcp() {
         "large",
         "html",
         "empty",
-        "accepted",
         "no-json",
         "no-message",
         "broken-status",
@@ -118,6 +117,9 @@ async fn an_answer_to_another_request_is_none() {
     let fault = run(&server, plain("another-id")).await.unwrap_err();
     assert!(matches!(fault, ServerFault::Protocol(_)), "{fault:?}");
     assert!(was_plain(&lab));
+    // Accepted, as if it were a notice: there is nothing to wait for.
+    let fault = run(&server, plain("accepted")).await.unwrap_err();
+    assert!(matches!(fault, ServerFault::Closed(_)), "{fault:?}");
     assert!(run(&server, plain("echo")).await.is_ok());
 }
 
