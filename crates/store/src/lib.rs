@@ -46,7 +46,7 @@ pub use audit::evidence::conflicts::KeptConflict;
 pub use audit::evidence::head_file::read_file as read_heads;
 pub use audit::evidence::key::{is_sound as is_signature_sound, public_key};
 pub use audit::evidence::nodes::{NodePath, VerifiedNode, VerifiedNodes, verify_nodes};
-pub use audit::evidence::offline::{Expectation, verify_export};
+pub use audit::evidence::offline::{Expectation, ExportScope, VerifiedExport, verify_export};
 pub use audit::evidence::signer::SigningStatus;
 pub use audit::retention::{Removed, Retention};
 pub use audit::settings::{Durability, Room, StoreSettings};

@@ -23,10 +23,10 @@ pub(crate) struct AuditAgainst {
     #[arg(long, value_name = "PROOFS", requires = "key")]
     pub(crate) proof: Option<PathBuf>,
     /// Verify several nodes: homes, or exports with proofs and one `--key` each
-    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["file", "proof", "checkpoint", "head"])]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["file", "proof", "head"])]
     pub(crate) nodes: Vec<PathBuf>,
     /// Verify all nodes from the database that records are shipped to
-    #[arg(long, conflicts_with_all = ["nodes", "file", "proof", "checkpoint", "head"])]
+    #[arg(long, conflicts_with_all = ["nodes", "file", "proof", "head"])]
     pub(crate) shipped: bool,
 }
 

@@ -8,14 +8,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, bail};
 use model::caller::Caller;
 use model::record::audit::chain::Head;
-use model::record::audit::walk::Verified;
+use model::record::audit::walk::{Broken, Verified};
 use model::record::audit::{Act, Notice, Status};
 use model::text::{elided, one_line};
 use serde_json::json;
 use store::gauge::log_read;
 use store::{
-    Audit, AuditEntry, AuditItem, Filter, FoundEntry, LocalAudit, NoticeEntry, Retention, Rows,
-    Store, StoreSettings,
+    Audit, AuditEntry, AuditItem, ExportScope, Filter, FoundEntry, LocalAudit, NoticeEntry,
+    Retention, Rows, Store, StoreSettings, VerifiedExport,
 };
 
 use crate::arguments::{
@@ -220,60 +220,95 @@ fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> any
     let bar = Bar::measured("verify the audit", log_read, printer.format());
     let verified = audit.verify_against(&expected)?;
     drop(bar);
-    show_verified(&verified, printer)
+    Ok(show_verified(&verified, printer))
 }
 
-fn show_verified(verified: &Verified, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let head = format!("{}:{}", verified.head.sequence, verified.head.hash.hex());
-    let exit = if verified.broken.is_none() {
-        Exit::Done
-    } else {
-        Exit::No
-    };
+fn show_verified(verified: &Verified, printer: &mut Printer) -> Exit {
+    match (printer.format(), &verified.broken) {
+        (Format::Json, _) => printer.json(&verified_json(verified)),
+        (Format::Human, None) => show_whole(verified, printer),
+        (Format::Human, Some(broken)) => show_broken(verified, broken, printer),
+    }
+    exit_of(verified)
+}
+
+/// The same for an export, with which records it has and when it was made.
+fn show_export(export: &VerifiedExport, printer: &mut Printer) -> Exit {
+    let verified = &export.verified;
     if printer.format() == Format::Json {
-        printer.json(&json!({
-            "ok": exit == Exit::Done,
-            "records": verified.records,
-            "entries": verified.entries,
-            "open": verified.open,
-            "checkpoints": verified.checkpoints,
-            "notices": verified.notices,
-            "anchors": verified.anchors,
-            "cuts": verified.cuts,
-            "signed": verified.signed,
-            "head": head,
-            "broken": verified.broken,
-        }));
-        return Ok(exit);
-    }
-    match &verified.broken {
-        None => {
-            let word = printer.styled(Style::Good, "whole");
-            printer.line(&format!(
-                "{word}  records: {}, entries: {}, open: {}, notices: {}, signed: {}",
-                verified.records,
-                verified.entries,
-                verified.open,
-                verified.notices,
-                verified.signed
-            ));
-            printer.line(&format!("head  {head}"));
+        let mut value = verified_json(verified);
+        if let Some(object) = value.as_object_mut() {
+            let whole = export.scope == ExportScope::Whole;
+            object.insert("whole".to_owned(), whole.into());
+            object.insert("exportedAtMs".to_owned(), export.sealed_ms.into());
         }
-        Some(broken) => {
-            let word = printer.styled(Style::Bad, "broken");
-            let call = broken.call_id.as_deref();
-            let call = call.map_or_else(String::new, |call| format!(" ({})", one_line(call)));
-            let what = one_line(&broken.what);
-            printer.line(&format!("{word}  record {}{call}: {what}", broken.sequence));
-            if verified.cuts > 0 {
-                printer.line(
-                    "hint: `ringfence audit list --kind notice` shows when it was noticed; \
-                     once you know why, record it: `ringfence audit acknowledge ID --note TEXT`",
-                );
-            }
+        printer.json(&value);
+        return exit_of(verified);
+    }
+    match (&verified.broken, export.scope) {
+        (Some(broken), _) => show_broken(verified, broken, printer),
+        (None, ExportScope::Whole) => show_whole(verified, printer),
+        (None, ExportScope::Filtered { of }) => {
+            let word = printer.styled(Style::Caution, "filtered");
+            let records = verified.records;
+            printer.line(&format!("{word}  records: {records} of a log of {of}"));
         }
     }
-    Ok(exit)
+    if let Some(at_ms) = export.sealed_ms {
+        printer.line(&format!("exported  {} UTC", shown_time(at_ms)));
+    }
+    exit_of(verified)
+}
+
+fn exit_of(verified: &Verified) -> Exit {
+    match verified.broken {
+        None => Exit::Done,
+        Some(_) => Exit::No,
+    }
+}
+
+/// The last record that was in order.
+fn head_of(verified: &Verified) -> String {
+    format!("{}:{}", verified.head.sequence, verified.head.hash.hex())
+}
+
+fn verified_json(verified: &Verified) -> serde_json::Value {
+    json!({
+        "ok": verified.broken.is_none(),
+        "records": verified.records,
+        "entries": verified.entries,
+        "open": verified.open,
+        "checkpoints": verified.checkpoints,
+        "notices": verified.notices,
+        "anchors": verified.anchors,
+        "cuts": verified.cuts,
+        "signed": verified.signed,
+        "head": head_of(verified),
+        "broken": verified.broken,
+    })
+}
+
+fn show_whole(verified: &Verified, printer: &mut Printer) {
+    let word = printer.styled(Style::Good, "whole");
+    printer.line(&format!(
+        "{word}  records: {}, entries: {}, open: {}, notices: {}, signed: {}",
+        verified.records, verified.entries, verified.open, verified.notices, verified.signed
+    ));
+    printer.line(&format!("head  {}", head_of(verified)));
+}
+
+fn show_broken(verified: &Verified, broken: &Broken, printer: &mut Printer) {
+    let word = printer.styled(Style::Bad, "broken");
+    let call = broken.call_id.as_deref();
+    let call = call.map_or_else(String::new, |call| format!(" ({})", one_line(call)));
+    let what = one_line(&broken.what);
+    printer.line(&format!("{word}  record {}{call}: {what}", broken.sequence));
+    if verified.cuts > 0 {
+        printer.line(
+            "hint: `ringfence audit list --kind notice` shows when it was noticed; \
+             once you know why, record it: `ringfence audit acknowledge ID --note TEXT`",
+        );
+    }
 }
 
 fn read_head(text: &str) -> anyhow::Result<Head> {

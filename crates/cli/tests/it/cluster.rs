@@ -521,6 +521,30 @@ fn one_approval_runs_one_of_many_calls_on_both_nodes() {
     assert_eq!(ran, 1);
 }
 
+/// What a person can do who writes to the database, and how it is undone.
+const TAMPERED: [(&str, &str); 4] = [
+    (
+        "UPDATE audit_records SET body = replace(body, 'countWords', 'sendMoney')",
+        "UPDATE audit_records SET body = replace(body, 'sendMoney', 'countWords')",
+    ),
+    (
+        "CREATE TABLE cut AS SELECT * FROM audit_records WHERE sequence > 2; \
+         DELETE FROM audit_records WHERE sequence > 2",
+        "INSERT INTO audit_records SELECT * FROM cut ON CONFLICT DO NOTHING",
+    ),
+    // No hash covers what lists filter by.
+    (
+        "UPDATE audit_records SET caller = caller || 'x', status = 'refused' \
+         WHERE kind <> 'checkpoint'",
+        "UPDATE audit_records SET caller = left(caller, -1), \
+         status = CASE WHEN kind = 'close' THEN 'done' END WHERE kind <> 'checkpoint'",
+    ),
+    (
+        "CREATE TABLE heads AS SELECT * FROM audit_heads; DELETE FROM audit_heads",
+        "INSERT INTO audit_heads SELECT * FROM heads ON CONFLICT DO NOTHING",
+    ),
+];
+
 /// Records go to the database of the store, where no other is named. They are in one list,
 /// and an auditor finds what was changed there.
 #[test]
@@ -560,24 +584,7 @@ fn shipped_logs_are_listed_and_verified_from_the_database() {
     });
     assert_eq!(said.matches("whole  ").count(), 2, "{said}");
     let log = other.split('+').next().unwrap();
-    for (act, undo) in [
-        (
-            "UPDATE audit_records SET body = replace(body, 'countWords', 'sendMoney')",
-            "UPDATE audit_records SET body = replace(body, 'sendMoney', 'countWords')",
-        ),
-        (
-            "CREATE TABLE cut AS SELECT * FROM audit_records WHERE sequence > 2; \
-             DELETE FROM audit_records WHERE sequence > 2",
-            "INSERT INTO audit_records SELECT * FROM cut ON CONFLICT DO NOTHING",
-        ),
-        // No hash covers what lists filter by.
-        (
-            "UPDATE audit_records SET caller = caller || 'x', status = 'refused' \
-             WHERE kind <> 'checkpoint'",
-            "UPDATE audit_records SET caller = left(caller, -1), \
-             status = CASE WHEN kind = 'close' THEN 'done' END WHERE kind <> 'checkpoint'",
-        ),
-    ] {
+    for (act, undo) in TAMPERED {
         nodes.sql(act);
         let found = verify();
         assert!(found.starts_with("exit 1"), "{act}: {found}");
@@ -587,6 +594,7 @@ fn shipped_logs_are_listed_and_verified_from_the_database() {
     }
     let whole = verify();
     assert!(whole.starts_with("exit 0"), "{whole}");
+    hold_against_a_kept_head(&nodes, &a, &b, &other);
     // The rows of the whole node: nothing that is left contradicts that.
     let own = key(&a);
     let own = own.split('+').next().unwrap();
@@ -597,6 +605,19 @@ fn shipped_logs_are_listed_and_verified_from_the_database() {
         found.contains("none of its records is in the database"),
         "{found}"
     );
+}
+
+/// A head of another node that an auditor kept: what it covers arrives, and fits.
+fn hold_against_a_kept_head(nodes: &Nodes, from: &Node, of: &Node, key: &str) {
+    let head = run(&of.home, &["audit", "checkpoint"]);
+    let (_, head) = head.split_once("--- stdout\n").unwrap();
+    let file = nodes.folder.join("head.txt").display().to_string();
+    fs::write(&file, head).unwrap();
+    let given = ["--key", key, "--checkpoint", &file];
+    let words = [&["audit", "verify", "--shipped"][..], &given[..]].concat();
+    soon("what it covers is there", || {
+        run(&from.home, &words).starts_with("exit 0")
+    });
 }
 
 /// Evidence is in each home: it can be read while the database is away.

@@ -92,6 +92,7 @@ fn two_servers_vouch_for_each_other_and_an_auditor_finds_a_cut() {
     assert!(whole.starts_with("exit 0"), "{whole}");
     assert_eq!(whole.matches("whole  ").count(), 2, "{whole}");
     assert_eq!(whole.matches("anchored  ").count(), 2, "{whole}");
+    hold_against_a_kept_head(&folder, &one, &other);
 
     // Attack: everything behind the second record is cut off, with the heads over it.
     let log = one.join("audit/00000000000000000000.log");
@@ -116,4 +117,22 @@ fn two_servers_vouch_for_each_other_and_an_auditor_finds_a_cut() {
     assert!(json.contains("\"faults\""), "{json}");
     let few = verify(&[&one, &other], &["--key", &keys[1]]);
     assert!(few.contains("one `--key` for each node"), "{few}");
+}
+
+/// A home whose settings name the logs gives them their names, and a kept head is held against
+/// the log it is of.
+fn hold_against_a_kept_head(folder: &Path, one: &Path, other: &Path) {
+    let place = one.display().to_string();
+    let head = run(other, &["audit", "checkpoint"]);
+    let (_, head) = head.split_once("--- stdout\n").unwrap();
+    let file = folder.join("head.txt").display().to_string();
+    fs::write(&file, head).unwrap();
+    let named = verify(&[one, other], &["--home", &place, "--checkpoint", &file]);
+    assert!(named.starts_with("exit 0"), "{named}");
+    for name in [" (one)  records: ", " (other)  records: "] {
+        assert!(named.contains(name), "{named}");
+    }
+    let alone = verify(&[one], &["--checkpoint", &file]);
+    assert!(alone.starts_with("exit 1"), "{alone}");
+    assert!(alone.contains("its log is not among those"), "{alone}");
 }

@@ -16,6 +16,7 @@ use tokio_postgres::types::ToSql;
 use super::database::{ShipDatabase, column, hash_of, integer, number, wait_for};
 use super::rows::Shown;
 use crate::audit::entry::{AuditItem, Filter, Rows};
+use crate::audit::evidence::head_file;
 use crate::audit::log::line::{self, Line};
 use crate::audit::log::segment;
 use crate::audit::{notices, read};
@@ -134,14 +135,27 @@ pub struct ShippedLog {
 impl ShipDatabase {
     /// Writes what was shipped of each node to a folder of its own, to be verified as a home
     /// would be. Heads are read first: a log that goes on meanwhile has more records, not
-    /// fewer.
-    pub async fn write_logs(&self, folder: &Path) -> Result<Vec<ShippedLog>, StoreError> {
+    /// fewer. The log of `home` gets the heads that lie there as well.
+    pub async fn write_logs(
+        &self,
+        folder: &Path,
+        home: &Path,
+    ) -> Result<Vec<ShippedLog>, StoreError> {
         let heads = self.heads().await?;
+        // Attack: the database lost its head of this log, or has an old one, and the records
+        // behind it were rewritten.
+        let known = head_file::read(&audit_folder(home))?;
         let mut logs = Vec::new();
         for (place, node) in self.nodes().await?.into_iter().enumerate() {
             let path = folder.join(place.to_string());
-            let written = self.write_log(&node, &heads, &audit_folder(&path)).await?;
-            let (last, fault) = written;
+            let audit = audit_folder(&path);
+            let (last, fault) = self.write_log(&node, &audit).await?;
+            let is_own = |note: &&SignedNote| note.head().is_ok_and(|head| head.origin == node);
+            let known: Vec<&SignedNote> = known.iter().filter(is_own).collect();
+            let heads = together(heads.iter().filter(is_own), known, last);
+            let text: String = heads.iter().map(|note| format!("{note}\n")).collect();
+            let wrote = fs::write(audit.join("heads"), text);
+            wrote.map_err(|error| StoreError::file("write", &audit, error))?;
             logs.push(ShippedLog {
                 node,
                 path,
@@ -155,7 +169,6 @@ impl ShipDatabase {
     async fn write_log(
         &self,
         node: &str,
-        heads: &[SignedNote],
         audit: &Path,
     ) -> Result<(u64, Option<NodeFault>), StoreError> {
         make_folder(audit)?;
@@ -177,10 +190,6 @@ impl ShipDatabase {
             }
             file.write_all(&text).map_err(fail)?;
         }
-        let is_own = |note: &&SignedNote| note.head().is_ok_and(|head| head.origin == node);
-        let own = heads.iter().filter(is_own);
-        let text: String = own.map(|note| format!("{note}\n")).collect();
-        fs::write(audit.join("heads"), text).map_err(fail)?;
         Ok((after, fault))
     }
 
@@ -192,6 +201,25 @@ impl ShipDatabase {
         let rows = wait_for("read what was shipped", client.get()?.query(sql, &[&most])).await?;
         rows.iter().map(|row| column(row, 0)).collect()
     }
+}
+
+/// The head of a log that is in the database together with those that its home keeps, in the
+/// order they were signed. Heads over records that were not shipped yet are left out.
+fn together<'a>(
+    published: impl Iterator<Item = &'a SignedNote>,
+    known: Vec<&'a SignedNote>,
+    last: u64,
+) -> Vec<&'a SignedNote> {
+    let size = |note: &SignedNote| note.head().map_or(0, |head| head.size);
+    let mut heads: Vec<&SignedNote> = known.into_iter().filter(|it| size(it) <= last).collect();
+    for note in published {
+        if heads.iter().all(|known| known.text() != note.text()) {
+            // An older head behind a newer one would look as if the log was rolled back.
+            let later = heads.iter().position(|known| size(known) > size(note));
+            heads.insert(later.unwrap_or(heads.len()), note);
+        }
+    }
+    heads
 }
 
 /// What is wrong with the columns of a row.

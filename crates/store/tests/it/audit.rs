@@ -8,6 +8,7 @@ mod full;
 mod hostile;
 mod nodes;
 mod notices;
+mod references;
 mod retention;
 mod ship;
 mod syncer;

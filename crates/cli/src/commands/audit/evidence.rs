@@ -14,7 +14,7 @@ use serde_json::json;
 use store::gauge::log_read;
 use store::{Audit, Expectation, Filter, FoundEntry, Store, is_signature_sound, verify_export};
 
-use super::{nodes, read_head, show_verified, shown_time};
+use super::{nodes, read_head, show_export, shown_time};
 use crate::arguments::{AuditProve, AuditVerify, AuditWitness};
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
@@ -23,15 +23,20 @@ use crate::wiring::{self, outbound};
 
 /// What `verify` is told to hold the log against.
 pub(super) fn expectation(verify: &AuditVerify) -> anyhow::Result<Expectation> {
+    Ok(Expectation {
+        head: verify.head.as_deref().map(read_head).transpose()?,
+        key: only_key(verify)?,
+        checkpoints: checkpoints(verify)?,
+    })
+}
+
+/// The heads that were kept elsewhere.
+pub(super) fn checkpoints(verify: &AuditVerify) -> anyhow::Result<Vec<SignedNote>> {
     let mut checkpoints = Vec::new();
     for path in &verify.against.checkpoint {
         checkpoints.extend(read_notes(path)?);
     }
-    Ok(Expectation {
-        head: verify.head.as_deref().map(read_head).transpose()?,
-        key: only_key(verify)?,
-        checkpoints,
-    })
+    Ok(checkpoints)
 }
 
 /// Verifies an export or proofs, if that is asked for.
@@ -47,7 +52,7 @@ pub(super) fn run_elsewhere(
     }
     if let Some(path) = &verify.against.file {
         let verified = verify_export(path, &expectation(verify)?)?;
-        return show_verified(&verified, printer).map(Some);
+        return Ok(Some(show_export(&verified, printer)));
     }
     let Some(path) = &verify.against.proof else {
         return Ok(None);

@@ -10,12 +10,12 @@ use engine::SECRETS_FILE;
 use host::secrets::Secrets;
 use model::config::Config;
 use model::record::audit::nodes::NodeFault;
-use model::record::note::NoteKey;
+use model::record::note::{NoteKey, SignedNote};
 use model::text::one_line;
 use serde_json::json;
-use store::{Filter, NodePath, ShipDatabase, ShippedLog, VerifiedNodes, verify_nodes};
+use store::{Filter, NodeItem, NodePath, ShipDatabase, ShippedLog, VerifiedNodes, verify_nodes};
 
-use super::evidence::read_key;
+use super::evidence::{checkpoints, read_key};
 use super::show_item;
 use crate::arguments::AuditVerify;
 use crate::output::exit::Exit;
@@ -40,13 +40,46 @@ pub(super) fn run(verify: &AuditVerify, printer: &mut Printer) -> anyhow::Result
         let path = path.clone();
         nodes.push(NodePath { path, key });
     }
-    Ok(show_all(&verify_nodes(&nodes)?, printer))
+    let verified = verify_nodes(&nodes, &checkpoints(verify)?)?;
+    // An auditor has no home, and a name is a convenience.
+    let home = wiring::absolute_home(&verify.home).ok();
+    let config = home.and_then(|home| engine::registry::read_config(&home).ok());
+    let names = config.map_or_else(PeerNames::default, |(config, _)| PeerNames::of(&config));
+    Ok(show_all(&verified, &names, printer))
 }
 
-fn show_all(verified: &VerifiedNodes, printer: &mut Printer) -> Exit {
+/// The names that the settings give to logs.
+#[derive(Default)]
+struct PeerNames(BTreeMap<String, String>);
+
+impl PeerNames {
+    fn of(config: &Config) -> PeerNames {
+        let peers = config.audit.peers.iter();
+        PeerNames(
+            peers
+                .map(|peer| (peer.key.name().to_owned(), peer.name.clone()))
+                .collect(),
+        )
+    }
+
+    /// What the settings call a log, if they do.
+    fn peer(&self, log: &str) -> Option<&str> {
+        self.0.get(log).map(String::as_str)
+    }
+
+    /// A log for people: its name, and what the settings call it.
+    fn shown(&self, log: &str) -> String {
+        match self.peer(log) {
+            Some(peer) => format!("{} ({})", one_line(log), one_line(peer)),
+            None => one_line(log),
+        }
+    }
+}
+
+fn show_all(verified: &VerifiedNodes, names: &PeerNames, printer: &mut Printer) -> Exit {
     match printer.format() {
-        Format::Json => show_json(verified, printer),
-        Format::Human => show(verified, printer),
+        Format::Json => show_json(verified, names, printer),
+        Format::Human => show(verified, names, printer),
     }
     match verified.is_whole() {
         true => Exit::Done,
@@ -55,7 +88,8 @@ fn show_all(verified: &VerifiedNodes, printer: &mut Printer) -> Exit {
 }
 
 /// Verifies every node from the database that records are shipped to. The keys are those of
-/// this home and its peers, and those that are named.
+/// this home and its peers, and those that are named. The log of this home is also held
+/// against the heads that lie here.
 pub(super) fn run_shipped(verify: &AuditVerify, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(&verify.home)?;
     let config = engine::registry::read_config(&home)?.0;
@@ -66,15 +100,16 @@ pub(super) fn run_shipped(verify: &AuditVerify, printer: &mut Printer) -> anyhow
     for key in &verify.against.key {
         keys.push(read_key(key)?);
     }
+    let checkpoints = checkpoints(verify)?;
     let folder = std::env::temp_dir().join(format!("ringfence-verify-{}", std::process::id()));
     let database = shipped_to(&home, &config)?;
-    let written = wiring::runtime()?.block_on(database.write_logs(&folder));
+    let written = wiring::runtime()?.block_on(database.write_logs(&folder, &home));
     let verified = written
         .map_err(anyhow::Error::new)
-        .and_then(|logs| verify_shipped(logs, &keys, &expected));
+        .and_then(|logs| verify_shipped(logs, &keys, &checkpoints, &expected));
     // Copies of records stay nowhere, whatever was found.
     let _ = std::fs::remove_dir_all(&folder);
-    Ok(show_all(&verified?, printer))
+    Ok(show_all(&verified?, &PeerNames::of(&config), printer))
 }
 
 /// The logs that must be in the database, each with the last record that must be there: those
@@ -125,6 +160,7 @@ fn missing(expected: &BTreeMap<String, u64>, logs: &[ShippedLog]) -> Vec<NodeFau
 fn verify_shipped(
     logs: Vec<ShippedLog>,
     keys: &[NoteKey],
+    checkpoints: &[SignedNote],
     expected: &BTreeMap<String, u64>,
 ) -> anyhow::Result<VerifiedNodes> {
     let mut faults = missing(expected, &logs);
@@ -141,7 +177,7 @@ fn verify_shipped(
             key: Some(key.clone()),
         });
     }
-    let mut verified = verify_nodes(&nodes)?;
+    let mut verified = verify_nodes(&nodes, checkpoints)?;
     verified.found.faults.extend(faults);
     Ok(verified)
 }
@@ -164,21 +200,34 @@ pub(super) fn run_list(
     let config = engine::registry::read_config(home)?.0;
     let database = shipped_to(home, &config)?;
     let items = wiring::runtime()?.block_on(database.list(filter))?;
+    let names = PeerNames::of(&config);
     match printer.format() {
-        Format::Json => printer.json(&serde_json::to_value(&items)?),
+        Format::Json => {
+            let values: serde_json::Result<Vec<_>> =
+                items.iter().map(|item| named(item, &names)).collect();
+            printer.json(&values?.into());
+        }
         Format::Human => {
             for item in &items {
-                let node = one_line(&item.node);
-                show_item(Some(&node), &item.item, printer);
+                show_item(Some(&names.shown(&item.node)), &item.item, printer);
             }
         }
     }
     Ok(Exit::Done)
 }
 
-fn show(verified: &VerifiedNodes, printer: &mut Printer) {
+/// An item with what the settings call its node.
+fn named(item: &NodeItem, names: &PeerNames) -> serde_json::Result<serde_json::Value> {
+    let mut value = serde_json::to_value(item)?;
+    if let (Some(object), Some(peer)) = (value.as_object_mut(), names.peer(&item.node)) {
+        object.insert("peer".to_owned(), peer.into());
+    }
+    Ok(value)
+}
+
+fn show(verified: &VerifiedNodes, names: &PeerNames, printer: &mut Printer) {
     for node in &verified.nodes {
-        let name = one_line(&node.name);
+        let name = names.shown(&node.name);
         let line = match &node.verified.broken {
             None => format!(
                 "{}  {name}  records: {}, anchors: {}, signed: {}",
@@ -198,7 +247,7 @@ fn show(verified: &VerifiedNodes, printer: &mut Printer) {
     }
     for fault in &verified.found.faults {
         let word = printer.styled(Style::Bad, "broken");
-        let (name, what) = (one_line(&fault.node), one_line(&fault.what));
+        let (name, what) = (names.shown(&fault.node), one_line(&fault.what));
         printer.line(&format!(
             "{word}  {name}  record {}: {what}",
             fault.sequence
@@ -207,25 +256,26 @@ fn show(verified: &VerifiedNodes, printer: &mut Printer) {
     for vouched in &verified.found.vouched {
         printer.line(&format!(
             "anchored  {}, up to record {}, by {}",
-            one_line(&vouched.node),
+            names.shown(&vouched.node),
             vouched.size,
-            one_line(&vouched.by)
+            names.shown(&vouched.by)
         ));
     }
     for name in &verified.found.unchecked {
         let word = printer.styled(Style::Caution, "unchecked");
         printer.line(&format!(
             "{word}  {}: it is anchored, but its log was not given",
-            one_line(name)
+            names.shown(name)
         ));
     }
 }
 
-fn show_json(verified: &VerifiedNodes, printer: &mut Printer) {
+fn show_json(verified: &VerifiedNodes, names: &PeerNames, printer: &mut Printer) {
     let nodes = verified.nodes.iter().map(|node| {
         json!({
             "path": node.path.display().to_string(),
             "log": node.name,
+            "peer": names.peer(&node.name),
             "records": node.verified.records,
             "anchors": node.verified.anchors,
             "signed": node.verified.signed,

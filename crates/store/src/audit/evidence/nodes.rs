@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use model::record::audit::anchor;
 use model::record::audit::chain::{Body, Ending, Record, RecordKind};
-use model::record::audit::heads::{HeadCheck, HeadSource};
+use model::record::audit::heads::HeadCheck;
 use model::record::audit::nodes::{
     AnchoredHead, NodeFault, NodeLog, NodesFound, compare, sizes_that_matter,
 };
@@ -68,15 +68,22 @@ impl VerifiedNodes {
     }
 }
 
-/// Verifies the logs of several nodes.
-pub fn verify_nodes(paths: &[NodePath]) -> Result<VerifiedNodes, StoreError> {
+/// Verifies the logs of several nodes. `checkpoints` are heads of any of them that were kept
+/// elsewhere.
+pub fn verify_nodes(
+    paths: &[NodePath],
+    checkpoints: &[SignedNote],
+) -> Result<VerifiedNodes, StoreError> {
     let mut evidence = Vec::new();
     for path in paths {
         evidence.push(Evidence::read(path)?);
     }
+    let mut faults = Vec::new();
+    for note in checkpoints {
+        faults.extend(give(note, &mut evidence)?);
+    }
     // All keys first: an anchor in one log is checked with the key of another.
     let keys: Vec<NoteKey> = evidence.iter().map(|it| it.key.clone()).collect();
-    let mut faults = Vec::new();
     let mut logs: Vec<NodeLog> = Vec::new();
     for evidence in &evidence {
         logs.push(evidence.log(&keys, &mut faults));
@@ -98,12 +105,35 @@ pub fn verify_nodes(paths: &[NodePath]) -> Result<VerifiedNodes, StoreError> {
     Ok(VerifiedNodes { nodes, found })
 }
 
+/// Gives a head to the log it names. One that no log is held against is a fault.
+fn give(note: &SignedNote, evidence: &mut [Evidence]) -> Result<Option<NodeFault>, StoreError> {
+    let head = note.head().map_err(|_| StoreError::Unchecked {
+        what: "a given checkpoint is not a signed head".to_owned(),
+    })?;
+    let mut is_given = false;
+    for evidence in evidence
+        .iter_mut()
+        .filter(|it| it.key.name() == head.origin)
+    {
+        evidence.given.push(note.clone());
+        is_given = true;
+    }
+    let what = format!(
+        "the given checkpoint covers {} records of it, but its log is not among those that are \
+         verified",
+        head.size
+    );
+    Ok((!is_given).then(|| fault(&head.origin, 1, what)))
+}
+
 /// What stands beside the records of one log, and the anchors among them.
 struct Evidence {
     path: PathBuf,
     key: NoteKey,
     files: Files,
     heads: Vec<String>,
+    /// Heads of this log that a person kept elsewhere.
+    given: Vec<SignedNote>,
     /// Anchors with the record each stands in.
     anchors: Vec<(u64, anchor::Anchor)>,
     /// The newest checkpoint of an export. That of a home is read with its records.
@@ -147,6 +177,7 @@ impl Evidence {
             key,
             files: Files::Home(folder),
             heads: heads.iter().map(ToString::to_string).collect(),
+            given: Vec::new(),
             anchors: Vec::new(),
             checkpoint: None,
             fault,
@@ -202,6 +233,7 @@ impl Evidence {
             key,
             files: Files::Export(log),
             heads,
+            given: Vec::new(),
             anchors: bounded(anchors, &node.path)?,
             checkpoint,
             fault: fault.map(|fault| (None, fault)),
@@ -261,8 +293,11 @@ impl Evidence {
     /// Walks the records: the chain, and the heads that were signed over it. Notes the
     /// hashes at the sizes that matter to others.
     fn walk(&self, log: &mut NodeLog, sizes: &BTreeSet<u64>) -> Result<Verified, StoreError> {
-        let kept = offline::heads(&self.heads, &Expectation::default(), &self.key);
-        let (heads, wrong) = kept;
+        let expected = Expectation {
+            checkpoints: self.given.clone(),
+            ..Expectation::default()
+        };
+        let (heads, wrong) = offline::heads(&self.heads, &expected, &self.key);
         let count = u64::try_from(heads.len()).unwrap_or(u64::MAX);
         let records = self.records()?;
         let checkpoint = records.checkpoint(self)?;
@@ -273,12 +308,11 @@ impl Evidence {
         for size in sizes.iter().filter(|size| **size <= through) {
             log.roots.extend(gap.root(*size)?.map(|root| (*size, root)));
         }
+        // Within the removed records only a home with its tree can tell the hash of a size.
+        let wrong = wrong.or_else(|| offline::incomparable(&heads, through, |it| gap.knows(it)));
         let heads: Vec<_> = heads
             .into_iter()
-            // Within the removed records only a home with its tree can tell
-            // the hash of a size.
             .filter(|(head, _)| gap.knows(head.size))
-            .map(|(head, _)| (head, HeadSource::Kept))
             .collect();
         let root_of = |size| gap.root(size).map(|it| it.unwrap_or_else(TreeHash::empty));
         let mut check = HeadCheck::new(heads, gap.start.clone(), root_of)?;
@@ -306,7 +340,8 @@ impl Evidence {
             }
             true
         })?;
-        walk.note_heads(count, check.signed());
+        let signed = check.signed();
+        walk.note_heads(count, signed);
         let mut verified = walk.finish();
         // A broken chain explains everything after it, so the first fault is
         // the one that is told.
@@ -317,6 +352,7 @@ impl Evidence {
             let beside = beside.map(|(sequence, what)| (sequence.unwrap_or(next), what));
             let fault = gap.fault.or(wrong).or(beside);
             let fault = fault.or_else(|| check.finish().map(|fault| (fault.sequence, fault.what)));
+            let fault = fault.or_else(|| uncovered(verified.records, signed));
             verified.broken = fault.map(|(sequence, what)| Broken {
                 sequence,
                 call_id: None,
@@ -462,6 +498,17 @@ impl Gap {
     fn knows(&self, size: u64) -> bool {
         size >= self.through || self.tree.is_some()
     }
+}
+
+/// Attack: a log is rewritten and its heads are taken away, so that nothing contradicts it.
+/// That takes no key, only write access to the place it is read from.
+fn uncovered(records: u64, signed: u64) -> Option<(u64, String)> {
+    let what = format!(
+        "no signed head covers any of its {records} records: its heads were taken away, or it \
+         has none yet; a server signs and publishes one within {} seconds",
+        limit::SIGN_MS_MAX / 1_000
+    );
+    (records > 0 && signed == 0).then_some((1, what))
 }
 
 fn anchor_of(record: &Record) -> Option<(u64, anchor::Anchor)> {

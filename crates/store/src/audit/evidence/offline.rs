@@ -27,8 +27,31 @@ pub struct Expectation {
     pub checkpoints: Vec<SignedNote>,
 }
 
+/// What verifying an export found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedExport {
+    /// What its records show.
+    pub verified: Verified,
+    /// Which records it has.
+    pub scope: ExportScope,
+    /// When it was made, in milliseconds since 1970, if its seal fits.
+    pub sealed_ms: Option<i64>,
+}
+
+/// Which records of a log an export has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportScope {
+    /// All of them.
+    Whole,
+    /// Those that a filter selected. Nothing shows whether others are missing.
+    Filtered {
+        /// The records of the log, as its signed head says.
+        of: u64,
+    },
+}
+
 /// Verifies an export: every record, every head, and what was expected.
-pub fn verify_export(path: &Path, expected: &Expectation) -> Result<Verified, StoreError> {
+pub fn verify_export(path: &Path, expected: &Expectation) -> Result<VerifiedExport, StoreError> {
     let mut first = FirstPass::default();
     let mut last = 0;
     for line in lines(path)? {
@@ -38,7 +61,8 @@ pub fn verify_export(path: &Path, expected: &Expectation) -> Result<Verified, St
                 let mut walk = Walk::new(None, None, None);
                 // The place in the chain is that of the record which should stand there.
                 walk.fault(last + 1, None, what);
-                return Ok(walk.finish());
+                let scope = first.scope();
+                return Ok(unsealed(walk.finish(), scope));
             }
         };
         if let ExportedLine::Record(record, _) = &line {
@@ -55,10 +79,18 @@ pub fn verify_export(path: &Path, expected: &Expectation) -> Result<Verified, St
             ExportedLine::Record(..) => {}
         }
     }
-    let is_whole = first.log.as_ref().is_none_or(|log| log.whole);
-    match is_whole {
-        true => verify_whole(path, &first, expected),
-        false => verify_some(path, &first, expected),
+    match first.scope() {
+        ExportScope::Whole => verify_whole(path, &first, expected),
+        ExportScope::Filtered { .. } => verify_some(path, &first, expected),
+    }
+}
+
+/// What was found before the seal was looked at.
+fn unsealed(verified: Verified, scope: ExportScope) -> VerifiedExport {
+    VerifiedExport {
+        verified,
+        scope,
+        sealed_ms: None,
     }
 }
 
@@ -73,25 +105,50 @@ struct FirstPass {
 }
 
 impl FirstPass {
-    /// What is wrong with the header or the end of the export. One without heads has
-    /// neither.
-    fn seal_fault(&self, key: Option<&NoteKey>) -> Option<String> {
-        match (&self.log, key) {
-            (Some(log), Some(key)) => {
-                let end = self.end.as_deref();
-                let sealed = self.seal.check(end, key, &is_sound);
-                let fault = sealed.err().map(|fault| fault.to_string());
-                fault.or_else(|| other_key(log, key))
-            }
-            (_, _) => None,
+    /// Which records the export says it has. Its own word is enough: a filtered one that
+    /// calls itself whole lacks records, and a whole one that calls itself filtered lacks
+    /// proofs.
+    fn scope(&self) -> ExportScope {
+        match self.log.as_ref().is_none_or(|log| log.whole) {
+            true => ExportScope::Whole,
+            false => ExportScope::Filtered { of: 0 },
         }
+    }
+
+    /// When the export was made, or what is wrong with its header or its end. One without
+    /// heads has neither.
+    fn seal(&self, key: Option<&NoteKey>) -> Result<Option<i64>, String> {
+        let Some(key) = key else {
+            return Ok(None);
+        };
+        let Some(log) = &self.log else {
+            // Attack: without its header, an export with proofs would pass as one that has
+            // no seal, and its end could be cut off.
+            return match self.has_evidence() {
+                true => Err("the export has signed heads and no header".to_owned()),
+                false => Ok(None),
+            };
+        };
+        let end = self.end.as_deref();
+        let sealed_ms = self.seal.check(end, key, &is_sound);
+        let sealed_ms = sealed_ms.map_err(|fault| fault.to_string())?;
+        match other_key(log, key) {
+            Some(fault) => Err(fault),
+            None => Ok(Some(sealed_ms)),
+        }
+    }
+
+    /// Whether something is there that only an export with proofs has.
+    fn has_evidence(&self) -> bool {
+        !self.heads.is_empty() || self.end.is_some()
     }
 
     /// The key that must have signed. An export's own word for it is not enough.
     fn key<'a>(&self, expected: &'a Expectation) -> Result<Option<&'a NoteKey>, StoreError> {
-        match (&expected.key, &self.log, expected.checkpoints.is_empty()) {
+        let is_signed = self.log.is_some() || self.has_evidence();
+        match (&expected.key, is_signed, expected.checkpoints.is_empty()) {
             (Some(key), _, _) => Ok(Some(key)),
-            (None, None, true) => Ok(None),
+            (None, false, true) => Ok(None),
             (None, _, _) => Err(StoreError::Unchecked {
                 what: "the export has signed heads; name the public key with `--key`".to_owned(),
             }),
@@ -103,18 +160,21 @@ fn verify_whole(
     path: &Path,
     first: &FirstPass,
     expected: &Expectation,
-) -> Result<Verified, StoreError> {
+) -> Result<VerifiedExport, StoreError> {
     let key = first.key(expected)?;
     let checked = key.map(|key| heads(&first.heads, expected, key));
     let (heads, fault) = checked.unwrap_or_default();
     let count = heads.len();
     let start = first.log.as_ref().map(|log| log.removed.clone());
     let start = start.unwrap_or_default();
-    // The tree over removed records is known at their end alone; heads within them
+    let gap = start.size();
+    let is_known = |size| size >= gap;
+    let fault = fault.or_else(|| incomparable(&heads, gap, is_known));
+    // The tree over removed records is known at their end alone; kept heads within them
     // were replaced by the newest one behind them.
     let heads: Vec<_> = heads
         .into_iter()
-        .filter(|(head, _)| head.size >= start.size())
+        .filter(|(head, _)| is_known(head.size))
         .collect();
     let root = start.root();
     let check = HeadCheck::new(heads, start, |_| Ok::<_, StoreError>(root));
@@ -130,18 +190,19 @@ fn verify_whole(
         };
         if !hashes.is_empty() {
             walk.fault(record.sequence, None, STRAY_HASHES.to_owned());
-            return Ok(walk.finish());
+            return Ok(unsealed(walk.finish(), ExportScope::Whole));
         }
         let Ok(body) = walk.step(&record) else {
             // The chain broke: what the heads say about records behind that
             // place means nothing.
-            return Ok(walk.finish());
+            return Ok(unsealed(walk.finish(), ExportScope::Whole));
         };
         if record.sequence > removed {
             check.step(&record, &body);
         }
     }
-    walk.note_heads(u64::try_from(count).unwrap_or(u64::MAX), check.signed());
+    let signed = check.signed();
+    walk.note_heads(u64::try_from(count).unwrap_or(u64::MAX), signed);
     let mut verified = walk.finish();
     let fault = match (is_sealed, fault) {
         (false, _) => Some((1, "the tree over the removed records is missing".to_owned())),
@@ -149,14 +210,44 @@ fn verify_whole(
         (true, None) => check.finish().map(|fault| (fault.sequence, fault.what)),
     };
     // The end is checked last. A record that is wrong says more than a cut behind it.
-    let fault = fault.or_else(|| {
-        let next = verified.head.sequence.saturating_add(1);
-        first.seal_fault(key).map(|fault| (next, fault))
-    });
+    let sealed = first.seal(key);
+    let next = verified.head.sequence.saturating_add(1);
+    let fault = fault.or_else(|| sealed.clone().err().map(|fault| (next, fault)));
+    // Attack: an export without a single head, for an auditor who names the key.
+    let is_bare = key.is_some() && verified.records > 0 && signed == 0;
+    let fault = fault.or_else(|| is_bare.then(|| (1, BARE_EXPORT.to_owned())));
     if verified.broken.is_none() {
         verified.broken = fault.map(|(sequence, what)| broken(sequence, what));
     }
-    Ok(verified)
+    Ok(VerifiedExport {
+        verified,
+        scope: ExportScope::Whole,
+        sealed_ms: sealed.unwrap_or_default(),
+    })
+}
+
+/// What is wrong with an export that a key says nothing about.
+const BARE_EXPORT: &str = "no signed head covers its records, so the key proves nothing; make the \
+                           export with `ringfence audit export --format proofs`";
+
+/// The first given head that lies within the removed records, where nothing tells the hash.
+/// To pass over it would look as if the log extended it.
+pub(crate) fn incomparable(
+    heads: &[Sourced],
+    removed: u64,
+    is_known: impl Fn(u64) -> bool,
+) -> Option<(u64, String)> {
+    let mut given = heads
+        .iter()
+        .filter(|(_, source)| *source == HeadSource::Given);
+    let (head, _) = given.find(|(head, _)| !is_known(head.size))?;
+    let size = head.size;
+    let what = format!(
+        "the given checkpoint covers {size} records, which are among the {removed} that were \
+         removed, so there is nothing to compare; `ringfence audit prove --since FILE` in the \
+         home of the log proves that the log extends it"
+    );
+    Some((size, what))
 }
 
 /// Checks each record of an export of some records by its own proof.
@@ -164,21 +255,23 @@ fn verify_some(
     path: &Path,
     first: &FirstPass,
     expected: &Expectation,
-) -> Result<Verified, StoreError> {
+) -> Result<VerifiedExport, StoreError> {
+    refuse_references(expected)?;
     let mut walk = Walk::new(None, None, None);
     let key = first.key(expected)?;
     let note = first.log.as_ref().map(|log| log.head.as_str());
     let head = match (key, note) {
         (Some(key), Some(note)) => signed_head(note, key, &is_sound),
-        (_, _) => return Ok(walk.finish()),
+        (_, _) => return Ok(unsealed(walk.finish(), first.scope())),
     };
     let head = match head {
         Ok(head) => head,
         Err(fault) => {
             walk.fault(1, None, fault.to_string());
-            return Ok(walk.finish());
+            return Ok(unsealed(walk.finish(), first.scope()));
         }
     };
+    let scope = ExportScope::Filtered { of: head.size };
     let mut verified = walk.finish();
     verified.signed = head.size;
     verified.heads = 1;
@@ -188,7 +281,7 @@ fn verify_some(
         };
         if let Err(fault) = check_record(&record, &hashes, &head) {
             verified.broken = Some(broken(record.sequence, fault.to_string()));
-            return Ok(verified);
+            return Ok(unsealed(verified, scope));
         }
         verified.records += 1;
         verified.head = Head {
@@ -203,15 +296,37 @@ fn verify_some(
             RecordKind::Close => {}
         }
     }
-    if let Some(fault) = first.seal_fault(key) {
+    let sealed = first.seal(key);
+    if let Err(fault) = &sealed {
         let next = verified.head.sequence.saturating_add(1);
-        verified.broken = Some(broken(next, fault));
+        verified.broken = Some(broken(next, fault.clone()));
     }
-    Ok(verified)
+    Ok(VerifiedExport {
+        verified,
+        scope,
+        sealed_ms: sealed.unwrap_or_default(),
+    })
+}
+
+/// Attack: a log that contradicts a kept head is handed over as a filtered export, which
+/// lacks the records between the two heads. A reference that cannot be compared is refused.
+fn refuse_references(expected: &Expectation) -> Result<(), StoreError> {
+    let flag = match (expected.checkpoints.is_empty(), expected.head) {
+        (false, _) => "--checkpoint",
+        (true, Some(_)) => "--head",
+        (true, None) => return Ok(()),
+    };
+    Err(StoreError::Unchecked {
+        what: format!(
+            "the export has some records of the log only, which `{flag}` cannot be compared \
+             with; ask for an export without a filter, or for a proof by `ringfence audit prove \
+             --since FILE`"
+        ),
+    })
 }
 
 /// A head and where it comes from.
-type Sourced = (TreeHead, HeadSource);
+pub(crate) type Sourced = (TreeHead, HeadSource);
 
 /// The heads whose signature is sound, and the first whose is not.
 pub(crate) fn heads(

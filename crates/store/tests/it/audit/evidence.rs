@@ -15,7 +15,7 @@ use store::{
 use crate::scratch::{BODY, Fields, HASH, Home, PREVIOUS, cut, fill, line};
 
 /// A home with two heads: over 20 records, and over 40.
-fn signed(name: &str) -> Home {
+pub(super) fn signed(name: &str) -> Home {
     let home = Home::new(name);
     fill(&home.store(), 0..10);
     fill(&home.store(), 10..20);
@@ -51,7 +51,7 @@ fn broken(store: &Store) -> Option<String> {
     described(&store.audit().verify(None).unwrap().broken)
 }
 
-fn described(broken: &Option<model::record::audit::walk::Broken>) -> Option<String> {
+pub(super) fn described(broken: &Option<model::record::audit::walk::Broken>) -> Option<String> {
     let broken = broken.as_ref()?;
     Some(format!("{}: {}", broken.sequence, broken.what))
 }
@@ -531,7 +531,7 @@ fn proofs_show_what_was_signed_and_nothing_else() {
 }
 
 /// Exports a home to a file.
-fn exported(home: &Home, filter: &Filter) -> (PathBuf, NoteKey, Vec<String>) {
+pub(super) fn exported(home: &Home, filter: &Filter) -> (PathBuf, NoteKey, Vec<String>) {
     let store = home.store();
     let mut lines = Vec::new();
     store
@@ -556,7 +556,7 @@ fn audited(path: &Path, key: &NoteKey, lines: &[String]) -> Option<String> {
     let verified = verify_export(path, &expected);
     let _ = fs::remove_file(path);
     match verified {
-        Ok(verified) => described(&verified.broken),
+        Ok(export) => described(&export.verified.broken),
         Err(error) => Some(format!("error: {error}")),
     }
 }

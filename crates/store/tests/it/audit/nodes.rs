@@ -42,7 +42,7 @@ impl Cluster {
     }
 }
 
-fn of_home(home: &Home) -> NodePath {
+pub(super) fn of_home(home: &Home) -> NodePath {
     NodePath {
         path: home.path.clone(),
         key: Some(key(home)),
@@ -53,7 +53,7 @@ fn key(home: &Home) -> NoteKey {
     home.store().audit().public_key().unwrap().unwrap()
 }
 
-fn newest(home: &Home) -> SignedNote {
+pub(super) fn newest(home: &Home) -> SignedNote {
     home.store().audit().signed_head().unwrap()
 }
 
@@ -89,7 +89,7 @@ fn sentences(found: &VerifiedNodes, paths: &[NodePath]) -> Vec<String> {
 }
 
 fn verify(paths: &[NodePath]) -> Vec<String> {
-    sentences(&verify_nodes(paths).unwrap(), paths)
+    sentences(&verify_nodes(paths, &[]).unwrap(), paths)
 }
 
 /// Makes every line follow the one before it again.
@@ -359,7 +359,7 @@ fn a_node_that_was_rolled_back_or_forked_is_found() {
 }
 
 /// Exports a node with proofs.
-fn export(home: &Home) -> (NodePath, Vec<String>) {
+pub(super) fn export(home: &Home) -> (NodePath, Vec<String>) {
     let store = home.store();
     let mut lines = Vec::new();
     let each = &mut |line: &model::record::audit::proof::ExportedLine| {
@@ -393,7 +393,7 @@ fn an_auditor_with_exports_and_keys_alone_finds_the_same() {
     let ((a, lines), (b, _)) = (export(&cluster.a), export(&cluster.b));
     let _exports = Exports(vec![a.path.clone(), b.path.clone()]);
     let paths = [a.clone(), b.clone()];
-    let found = verify_nodes(&paths).unwrap();
+    let found = verify_nodes(&paths, &[]).unwrap();
     assert_eq!(sentences(&found, &paths), Vec::<String>::new());
     let vouched: Vec<_> = found.found.vouched.iter().map(|it| it.size).collect();
     assert_eq!(vouched, [11, 41], "each vouches for the other");
@@ -423,11 +423,11 @@ fn an_auditor_with_exports_and_keys_alone_finds_the_same() {
     );
     swap_files(&a.path, &b.path);
     // A log that is anchored and not given is named, not passed over.
-    let alone = verify_nodes(&[b]).unwrap();
+    let alone = verify_nodes(&[b], &[]).unwrap();
     assert_eq!(alone.found.unchecked.len(), 1);
     // Without its key, an export is not believed.
     let unknown = NodePath { key: None, ..a };
-    assert!(verify_nodes(&[unknown]).is_err());
+    assert!(verify_nodes(&[unknown], &[]).is_err());
 }
 
 #[test]

@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use model::record::audit::Status;
 use model::record::audit::anchor::{AnchorPace, AnchorPlan, WitnessedLogs};
-use model::record::note::NoteKey;
+use model::record::note::{NoteKey, SignedNote};
 use store::{
-    Filter, HeadExchange, Retention, Rows, ShipDatabase, Shipper, Store, StoreError,
-    is_signature_sound,
+    Filter, HeadExchange, NodePath, Retention, Rows, ShipDatabase, Shipper, Store, StoreError,
+    is_signature_sound, verify_nodes,
 };
 
 use tokio::runtime::{Builder, Runtime};
@@ -386,6 +386,71 @@ fn a_log_that_went_on_differently_after_a_roll_back_is_held_against_its_publishe
     let _ = fs::remove_dir_all(&before);
 }
 
+/// Attack: write access to the database is enough to rewrite a log there and to remove its
+/// head, which nothing would contradict then.
+#[test]
+fn a_shipped_log_that_was_rewritten_and_lost_its_head_is_found() {
+    let url = new_database();
+    let database = open(&url);
+    let (home, forger) = (filled("ship-own", 5), filled("ship-forger", 7));
+    let store = home.store();
+    let key = key(&store);
+    sign_all(&store);
+    for store in [&store, &forger.store()] {
+        let mut shipper = Shipper::new(store, Arc::clone(&database)).unwrap();
+        ship_all(&mut shipper);
+    }
+    let kept = store.audit().signed_head().unwrap();
+    wait(HeadExchange::Database(Arc::clone(&database)).publish(&kept, &key)).unwrap();
+    let name = key.name();
+    let other = forger.store().audit().public_key().unwrap().unwrap();
+    let folder = home.path.with_extension("logs");
+    let found = |from: &Home, given: &[SignedNote]| {
+        let _ = fs::remove_dir_all(&folder);
+        let logs = wait(open(&url).write_logs(&folder, &from.path)).unwrap();
+        let log = logs.into_iter().find(|log| log.node == name).unwrap();
+        assert_eq!(log.fault, None);
+        let key = Some(key.clone());
+        let node = NodePath {
+            path: log.path,
+            key,
+        };
+        let verified = verify_nodes(&[node], given).unwrap();
+        let broken = verified.nodes[0].verified.broken.clone();
+        broken.map(|broken| format!("{}: {}", broken.sequence, broken.what))
+    };
+    let auditor = Home::new("ship-auditor");
+    for from in [&home, &auditor] {
+        assert_eq!(found(from, std::slice::from_ref(&kept)), None);
+    }
+    run_sql(&url, "DELETE FROM audit_heads");
+    let headless = |records: u64| {
+        Some(format!(
+            "1: no signed head covers any of its {records} records: its heads were taken away, \
+             or it has none yet; a server signs and publishes one within 10 seconds"
+        ))
+    };
+    assert_eq!(found(&auditor, &[]), headless(10));
+    // The records are those that the home signed.
+    assert_eq!(found(&home, &[]), None);
+    run_sql(
+        &url,
+        &format!(
+            "DELETE FROM audit_records WHERE node = '{name}'; \
+             UPDATE audit_records SET node = '{name}' WHERE node = '{}'",
+            other.name()
+        ),
+    );
+    assert_eq!(found(&auditor, &[]), headless(14));
+    assert_eq!(
+        found(&auditor, std::slice::from_ref(&kept)).as_deref(),
+        Some("1: records 1 to 10 are not those of the given checkpoint")
+    );
+    let own = found(&home, &[]).unwrap();
+    assert!(own.contains("are not those that were signed"), "{own}");
+    let _ = fs::remove_dir_all(&folder);
+}
+
 #[test]
 fn columns_that_no_hash_covers_are_held_against_the_records() {
     let url = new_database();
@@ -398,7 +463,7 @@ fn columns_that_no_hash_covers_are_held_against_the_records() {
     let folder = home.path.with_extension("logs");
     let fault = || {
         let _ = fs::remove_dir_all(&folder);
-        let logs = wait(open(&url).write_logs(&folder)).unwrap();
+        let logs = wait(open(&url).write_logs(&folder, &home.path)).unwrap();
         assert_eq!((logs.len(), logs[0].last), (1, 10));
         let fault = logs[0].fault.clone();
         fault.map(|fault| (fault.sequence, fault.what))
