@@ -85,6 +85,7 @@ pub fn status(home: &Path) -> Result<Option<SharedStatus>, StoreError> {
         _ => living(&cluster)?,
     };
     let files_revision = match schema.found < schema.known {
+        // The table may not be there yet.
         true => 0,
         false => cluster.news().version(NewsKind::Files, pool)?,
     };
@@ -98,13 +99,24 @@ pub fn status(home: &Path) -> Result<Option<SharedStatus>, StoreError> {
     }))
 }
 
-/// Brings the schema of the shared store up to date, even if older nodes stop. Returns what
-/// was there; nothing if the home has no shared store.
+/// Brings the schema of the shared store up to date, even if older programs can no longer use
+/// it. No process may use it then: one that runs looks at the schema when it starts and never
+/// again. Returns what was there; nothing if the home has no shared store.
 pub fn migrate(home: &Path) -> Result<Option<SchemaStatus>, StoreError> {
-    match Address::of(home)? {
-        Some(address) => schema::migrate(address).map(Some),
-        None => Ok(None),
+    let Some(address) = Address::of(home)? else {
+        return Ok(None);
+    };
+    let cluster = Cluster::open(address)?;
+    let before = schema::look(cluster.pool())?;
+    if before.found > 0 && before.cuts_off() && living(&cluster)? > 0 {
+        let why = "a process uses the shared store and would go on with tables it does not know; \
+                   stop `ringfence serve` everywhere first";
+        return Err(StoreError::Address {
+            why: why.to_owned(),
+        });
     }
+    schema::migrate(cluster.pool())?;
+    Ok(Some(before))
 }
 
 fn living(cluster: &Cluster) -> Result<u64, StoreError> {

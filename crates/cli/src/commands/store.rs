@@ -66,6 +66,7 @@ fn schema_json(schema: &SchemaStatus) -> serde_json::Value {
         "known": schema.known,
         "usableFrom": schema.usable_from,
         "isUsable": schema.is_usable(),
+        "isNewer": schema.is_newer(),
     })
 }
 
@@ -75,6 +76,13 @@ fn show(status: &SharedStatus, printer: &mut Printer) {
     let words = match (schema.found, schema.is_usable()) {
         (0, _) => "none yet; the first process makes it".to_owned(),
         (found, true) => format!("{found}, usable; this version knows {}", schema.known),
+        (found, false) if schema.is_newer() => {
+            let words = format!(
+                "{found}, too new for this version, which knows {}; use the newer ringfence",
+                schema.known
+            );
+            printer.styled(Style::Bad, &words)
+        }
         (found, false) => {
             let words = format!(
                 "{found}; run `ringfence store migrate` for {}",

@@ -471,6 +471,12 @@ fn the_status_names_what_to_mend() {
     let status = run(&home, &["store", "status"]);
     assert!(status.contains("none yet"), "{status}");
     assert!(!status.contains("in 0 µs"), "{status}");
+    // A schema that says that this program is too old for it.
+    run(&home, &["keys", "list"]);
+    nodes.sql("UPDATE schema_version SET version = 99, usable_from = 99");
+    let status = run(&home, &["store", "status"]);
+    assert!(status.starts_with("exit 1"), "{status}");
+    assert!(status.contains("99, too new for this version"), "{status}");
     for secrets in ["", "RINGFENCE_STORE_PASSWORD=wrong\n"] {
         fs::write(home.join("secrets.env"), secrets).unwrap();
         let status = run(&home, &["store", "status"]);

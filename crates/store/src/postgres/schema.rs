@@ -5,8 +5,6 @@
 use tokio_postgres::Row;
 
 use crate::error::{SqlError, SqlResult, StoreError};
-use crate::postgres::Cluster;
-use crate::postgres::address::Address;
 use crate::postgres::pool::SessionPool;
 use crate::postgres::session::Session;
 
@@ -52,11 +50,17 @@ impl SchemaStatus {
     /// Whether this program can use it as it is.
     #[must_use]
     pub fn is_usable(&self) -> bool {
-        self.found >= self.known || self.found == 0 || !self.cuts_off()
+        !self.is_newer() && (self.found == 0 || !self.cuts_off())
+    }
+
+    /// Whether it was made by a newer program that this one is too old for.
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        self.usable_from > self.known
     }
 
     /// Whether the missing steps would stop programs that work with it now.
-    fn cuts_off(&self) -> bool {
+    pub(crate) fn cuts_off(&self) -> bool {
         let done = usize::try_from(self.found).unwrap_or(0);
         let mut missing = STEPS.iter().skip(done);
         missing.any(|step| step.usable_from > self.found)
@@ -72,10 +76,7 @@ const PREPARING: &str = "prepare the shared store";
 /// Brings the schema up to date, unless that would stop other nodes that run now.
 pub(super) fn prepare(pool: &SessionPool) -> Result<(), StoreError> {
     let status = step_up(pool, false)?;
-    match (
-        status.usable_from > status.known,
-        status.found < status.known,
-    ) {
+    match (status.is_newer(), status.found < status.known) {
         (true, _) => Err(newer(pool, status)),
         (false, true) => Err(StoreError::Address {
             why: format!(
@@ -90,14 +91,13 @@ pub(super) fn prepare(pool: &SessionPool) -> Result<(), StoreError> {
     }
 }
 
-/// Brings the schema up to date even if older nodes stop. Returns what was there before.
-pub(crate) fn migrate(address: Address) -> Result<SchemaStatus, StoreError> {
-    let cluster = Cluster::open(address)?;
-    let before = look(cluster.pool())?;
-    let after = step_up(cluster.pool(), true)?;
-    match after.usable_from > after.known {
-        true => Err(newer(cluster.pool(), after)),
-        false => Ok(before),
+/// Brings the schema up to date even if older programs can no longer use it. That none of
+/// them runs is what the caller looks at.
+pub(crate) fn migrate(pool: &SessionPool) -> Result<(), StoreError> {
+    let after = step_up(pool, true)?;
+    match after.is_newer() {
+        true => Err(newer(pool, after)),
+        false => Ok(()),
     }
 }
 

@@ -22,8 +22,13 @@ fn a_newer_schema_is_used_only_if_it_says_so() {
     let store = open(&home.node("older"));
     assert_eq!(store.approvals().count_pending(1).unwrap(), 0);
     drop(store);
+    let oldest = home.node("oldest");
+    let status = store::shared::status(&oldest).unwrap().unwrap().schema;
+    assert!(status.is_usable() && !status.is_newer(), "{status:?}");
     home.sql("UPDATE schema_version SET usable_from = 99");
-    let error = refused(&home.node("oldest"));
+    let status = store::shared::status(&oldest).unwrap().unwrap().schema;
+    assert!(!status.is_usable() && status.is_newer(), "{status:?}");
+    let error = refused(&oldest);
     assert!(
         matches!(
             error,
@@ -54,6 +59,15 @@ fn a_change_that_would_stop_older_nodes_is_made_only_on_request() {
     assert_eq!(version, "1", "nothing was changed");
     let status = store::shared::status(&node).unwrap().unwrap();
     assert!(!status.schema.is_usable(), "{status:?}");
+    // A node of the first schema runs. It would go on, with tables that it does not know.
+    home.sql("INSERT INTO processes VALUES ('older', clock_timestamp() + interval '1 hour')");
+    let error = store::shared::migrate(&node).unwrap_err().to_string();
+    assert!(
+        error.contains("stop `ringfence serve` everywhere"),
+        "{error}"
+    );
+    assert_eq!(home.ask("SELECT version FROM schema_version"), "1");
+    home.sql("UPDATE processes SET expires = clock_timestamp() - interval '1 second'");
     let before = store::shared::migrate(&node).unwrap().unwrap();
     assert_eq!((before.found, before.known), (1, 2));
     open(&node).shared_files().unwrap().sync().unwrap();
