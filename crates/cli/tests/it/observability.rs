@@ -98,6 +98,29 @@ fn dashboards_alerts_and_the_guide_name_what_a_server_shows() {
     assert_eq!(documented, shown);
 }
 
+/// `up` is a series of Prometheus itself: all there is while a server shows nothing.
+#[test]
+fn one_alert_is_about_a_server_that_shows_nothing() {
+    let alerts = fs::read_to_string(root().join("docs/dashboards/alerts.yml")).unwrap();
+    let (mut ours, mut its_own) = (0, 0);
+    for expression in alerts
+        .lines()
+        .filter_map(|it| it.trim().strip_prefix("expr: "))
+    {
+        match metrics(expression).is_empty() {
+            false => ours += 1,
+            true => {
+                assert_eq!(expression, "up{job=\"ringfence\"} == 0");
+                its_own += 1;
+            }
+        }
+    }
+    assert!(ours > 5, "{ours}");
+    assert_eq!(its_own, 1);
+    let guide = fs::read_to_string(root().join("docs/guide/observability.md")).unwrap();
+    assert!(guide.contains("job_name: ringfence\n"));
+}
+
 #[test]
 fn the_log_of_a_server_is_json_with_call_ids_and_no_payloads() {
     let home = scratch("json-log").join("ring");

@@ -139,6 +139,28 @@ fn a_prometheus_scrapes_a_server_and_takes_its_alerts() {
     let within = Instant::now() + Duration::from_secs(60);
     scraped(&address, &page, within);
     evaluated(&address, within);
+    // A server that shows nothing is seen by the one rule about `up`.
+    assert_eq!(state(&address, "RingfenceGone"), "inactive");
+    drop(server);
+    let within = Instant::now() + Duration::from_secs(60);
+    while state(&address, "RingfenceGone") != "pending" {
+        assert!(Instant::now() < within, "nothing sees that it is gone");
+        std::thread::yield_now();
+    }
+}
+
+/// Whether an alert is inactive, pending or firing.
+fn state(address: &str, alert: &str) -> String {
+    let rules = rules(address);
+    let rule = rules.iter().find(|rule| rule["name"] == alert).unwrap();
+    rule["state"].as_str().unwrap().to_owned()
+}
+
+/// The rules, as Prometheus has them.
+fn rules(address: &str) -> Vec<Value> {
+    let rules = api(address, "/api/v1/rules").unwrap();
+    let rules = rules["data"]["groups"][0]["rules"].as_array().unwrap();
+    rules.clone()
 }
 
 /// Starts Prometheus on a free port.
@@ -196,11 +218,7 @@ fn scraped(address: &str, page: &str, within: Instant) {
 /// Waits until every rule was evaluated.
 fn evaluated(address: &str, within: Instant) {
     loop {
-        let rules = api(address, "/api/v1/rules").unwrap();
-        let rules = rules["data"]["groups"][0]["rules"]
-            .as_array()
-            .unwrap()
-            .clone();
+        let rules = rules(address);
         assert!(rules.len() > 5, "{rules:?}");
         let is_bad = |rule: &&Value| rule["health"] == "err";
         assert_eq!(rules.iter().find(is_bad), None);
