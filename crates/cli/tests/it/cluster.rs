@@ -485,6 +485,36 @@ fn the_status_names_what_to_mend() {
     }
 }
 
+/// The role and the database as the guide makes them are enough to take part and to ship.
+#[test]
+fn the_sql_of_the_guide_makes_a_database_for_nodes() {
+    let guide = fs::read_to_string(crate::root().join("docs/guide/cluster.md")).unwrap();
+    let (_, rest) = guide.split_once("```sql\n").unwrap();
+    let (sql, _) = rest.split_once("```").unwrap();
+    let mut nodes = Nodes::new("cluster-guide", "\n[audit.ship]\nsync = true\n");
+    for statement in sql
+        .split_inclusive(';')
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
+    {
+        let statement = statement
+            .replace("ringfence", "ringfence_guide")
+            .replace("a long random password", postgres::PASSWORD);
+        nodes.sql_in("postgres", &statement);
+    }
+    let port = postgres::server().address.port();
+    nodes.url =
+        format!("postgres://ringfence_guide@127.0.0.1:{port}/ringfence_guide?sslmode=disable");
+    let node = nodes.serve("a", &["--no-auth"]);
+    assert!(ran(&count_words(&node, None)));
+    let added = run(&node.home, &["keys", "add", "ada"]);
+    assert!(added.starts_with("exit 0"), "{added}");
+    soon("it is shipped", || {
+        let listed = run(&node.home, &["audit", "list", "--nodes"]);
+        listed.contains("countWords")
+    });
+}
+
 /// Twenty equal calls on both nodes wait, and a person agrees once: one of them runs.
 #[test]
 fn one_approval_runs_one_of_many_calls_on_both_nodes() {

@@ -118,7 +118,12 @@ fn homes(name: &str) -> [Home; 2] {
 }
 
 /// Sessions stay where they began, and go on after one of the nodes is gone.
-fn try_out(name: &str, start: impl FnOnce(&str, &[&str], &Path) -> Running) {
+/// `alone` looks at what the balancer does when both are.
+fn try_out(
+    name: &str,
+    start: impl FnOnce(&str, &[&str], &Path) -> Running,
+    alone: impl FnOnce(&str),
+) {
     let homes = homes(name);
     let [one, other] = homes.each_ref().map(Home::serve_open);
     let folder = PathBuf::from(homes[0].path()).join("balancer");
@@ -143,22 +148,43 @@ fn try_out(name: &str, start: impl FnOnce(&str, &[&str], &Path) -> Running) {
     let session = begin_soon(&address);
     let listed = send(&address, Some(&session), list).unwrap();
     assert!(listed.starts_with("HTTP/1.1 200"), "{listed}");
+    drop(other);
+    alone(&address);
+}
+
+/// What HAProxy answers when no node does: that it is worth trying again.
+fn says_when_to_try_again(address: &str) {
+    let within = Instant::now() + Duration::from_secs(20);
+    loop {
+        let answer = send(address, None, "{}").unwrap_or_default();
+        if answer.starts_with("HTTP/1.1 503") {
+            assert!(
+                answer.to_lowercase().contains("\r\nretry-after: 1\r\n"),
+                "{answer}"
+            );
+            assert!(answer.ends_with("no node is ready\n"), "{answer}");
+            return;
+        }
+        assert!(Instant::now() < within, "{answer}");
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
 }
 
 #[test]
 fn the_haproxy_of_the_guide_balances() {
-    try_out("haproxy", |address, nodes, folder| {
+    let start = |address: &str, nodes: &[&str], folder: &Path| {
         let path = folder.join("haproxy.cfg");
         fs::write(&path, settings("haproxy.cfg", address, nodes)).unwrap();
         let checked = program("haproxy").arg("-c").arg("-f").arg(&path).status();
         assert!(checked.unwrap().success());
         Running(program("haproxy").arg("-f").arg(&path).spawn().unwrap())
-    });
+    };
+    try_out("haproxy", start, says_when_to_try_again);
 }
 
 #[test]
 fn the_nginx_of_the_guide_balances() {
-    try_out("nginx", |address, nodes, folder| {
+    let start = |address: &str, nodes: &[&str], folder: &Path| {
         let guide = settings("nginx.conf", address, nodes);
         let places = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
         let places = places.map(|place| format!("{place}_temp_path {place};\n"));
@@ -179,5 +205,7 @@ fn the_nginx_of_the_guide_balances() {
         };
         assert!(nginx().arg("-t").status().unwrap().success());
         Running(nginx().spawn().unwrap())
-    });
+    };
+    // It has nothing to say about when to try again.
+    try_out("nginx", start, |_| ());
 }
