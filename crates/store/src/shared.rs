@@ -127,6 +127,41 @@ fn living(cluster: &Cluster) -> Result<u64, StoreError> {
     Ok(u64::try_from(counted).unwrap_or(0))
 }
 
+/// Whether a home has decisions and its shared store has none, as it is if nobody copied them.
+pub fn is_left_behind(home: &Path) -> Result<bool, StoreError> {
+    let Some(cluster) = Cluster::of(home)? else {
+        return Ok(false);
+    };
+    let own = Tables::Home(LazyConnection::made_of(database::prepare(home)?));
+    Ok(has_decisions(&own)? && !has_decisions(&Tables::Shared(cluster))?)
+}
+
+fn has_decisions(tables: &Tables) -> Result<bool, StoreError> {
+    tables.read_moment("look for decisions", |moment| {
+        for name in DECISIONS {
+            let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {name} LIMIT 1) AS found");
+            if moment.number(&sql, values![])? > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })
+}
+
+/// The tables that show that something was decided. Others get rows because a server runs.
+const DECISIONS: &[&str] = &[
+    "passes",
+    "published",
+    "published_texts",
+    "tool_grants",
+    "servers",
+    "approvals",
+    "callers",
+    "trust",
+    "keys",
+    "former_keys",
+];
+
 /// Copies all decisions between a home and its shared store. No process may use either, and
 /// the one they go to must be empty or is to be replaced. Nothing else is removed.
 pub fn copy(home: &Path, to: CopyTarget) -> Result<Option<Vec<CopiedTable>>, StoreError> {

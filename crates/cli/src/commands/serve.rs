@@ -41,6 +41,12 @@ use crate::wiring::telemetry::Traces;
 use crate::wiring::waiting;
 use crate::wiring::witness;
 
+/// Said when a home was given a shared store and its decisions stayed behind: every key is then
+/// wrong and nothing is published, without a word of why.
+const LEFT_BEHIND: &str = "this home has keys, approvals or publications and its shared store has \
+                           none; if they are to hold, stop the server, run `ringfence store copy \
+                           --to postgres` and start it again";
+
 pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     // A server runs for weeks: freed memory must go back to the system.
     engine::memory::settle();
@@ -55,6 +61,10 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let shutdown = wiring::ending()?;
     let metrics = Metrics::new();
     let (engine, alarm, instruments) = engine(serve, &metrics, printer.format())?;
+    // A store that does not answer is reported where it is used.
+    if let Ok(true) = store::shared::is_left_behind(engine.home()) {
+        alarm.raise(LEFT_BEHIND);
+    }
     let config = engine.registry().current().config.clone();
     let listen = serve.listen.as_ref().unwrap_or(&config.serve.listen);
     let mode = match serve.no_auth {

@@ -515,6 +515,33 @@ fn the_sql_of_the_guide_makes_a_database_for_nodes() {
     });
 }
 
+#[test]
+fn a_server_that_starts_before_the_copy_says_so() {
+    let nodes = Nodes::new("cluster-forgotten", "");
+    let home = nodes.home("a");
+    let settings = home.join("ringfence.toml");
+    fs::rename(&settings, home.join("kept.toml")).unwrap();
+    let added = run(&home, &["keys", "add", "ada"]);
+    assert!(added.starts_with("exit 0"), "{added}");
+    fs::rename(home.join("kept.toml"), &settings).unwrap();
+    let said_by = |home: &Path| {
+        let log = home.join("stderr.log");
+        let words = ["serve", "--no-auth", "--json", "--listen", "127.0.0.1:0"];
+        let file = fs::File::create(&log).unwrap();
+        let mut server = command_to(&words, home, file.into());
+        first_line(&mut server);
+        assert_eq!(terminate(&mut server), Some(0));
+        fs::read_to_string(&log).unwrap()
+    };
+    let remedy = "run `ringfence store copy --to postgres`";
+    assert!(said_by(&home).contains(remedy));
+    // A home that only joins has nothing to copy.
+    assert!(!said_by(&nodes.home("b")).contains(remedy));
+    let copied = run(&home, &["store", "copy", "--to", "postgres"]);
+    assert!(copied.starts_with("exit 0"), "{copied}");
+    assert!(!said_by(&home).contains(remedy));
+}
+
 /// Twenty equal calls on both nodes wait, and a person agrees once: one of them runs.
 #[test]
 fn one_approval_runs_one_of_many_calls_on_both_nodes() {
