@@ -31,7 +31,7 @@ use port_holder::PortHolder;
 use crate::arguments::{LogWord, Serve};
 use crate::commands::connect;
 use crate::output::exit::Exit;
-use crate::output::printer::{Format, Printer, Style, is_output_watched};
+use crate::output::printer::{self, Format, Printer, Style, is_output_watched};
 use crate::wiring;
 use crate::wiring::auth;
 use crate::wiring::log::JsonLog;
@@ -120,7 +120,7 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
         started,
         alarm,
     )));
-    let waiting = waiting::report(door.engine());
+    let waiting = waiting::report(door.engine(), instruments.notes());
     let served = http::serve(door, listener, bounds, guard, shutdown).await;
     waiting.abort();
     tasks.iter().for_each(JoinHandle::abort);
@@ -145,6 +145,14 @@ fn evidence_tasks(engine: &Arc<Engine>, config: &Config, alarm: &Alarm) -> Vec<J
 }
 
 impl Instruments {
+    /// Where sentences for the operator go that are no warnings.
+    fn notes(&self) -> Alarm {
+        match &self.log {
+            Some(log) => log.alarm(),
+            None => Alarm::new(printer::note),
+        }
+    }
+
     /// Sends and writes what waits.
     fn end(&self) {
         if let Some(traces) = &self.traces {

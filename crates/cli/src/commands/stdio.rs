@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use engine::Alarm;
 use mcp::auth::PipeClient;
 use mcp::{Door, stdio};
 
 use crate::arguments::Stdio;
 use crate::output::exit::Exit;
+use crate::output::printer;
 use crate::settings;
 use crate::wiring;
 use crate::wiring::auth;
@@ -27,7 +29,7 @@ pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
     let runtime = wiring::server_runtime()?;
     runtime.block_on(async {
         let shutdown = wiring::ending()?;
-        let waiting = waiting::report(door.engine());
+        let waiting = waiting::report(door.engine(), Alarm::new(printer::note));
         stdio::serve(door, shutdown).await;
         waiting.abort();
         anyhow::Ok(())

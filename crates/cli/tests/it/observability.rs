@@ -176,6 +176,33 @@ fn the_log_of_a_server_is_json_with_call_ids_and_no_payloads() {
     assert!(shown.shown().starts_with("exit 0"), "{}", shown.shown());
 }
 
+#[test]
+fn a_question_that_waits_is_a_line_of_the_json_log() {
+    let home = scratch("json-question").join("ring");
+    fs::create_dir_all(&home).unwrap();
+    let settings = "[approvals]\nwait_seconds = 3\n\n[telemetry]\nlogs = \"json\"\n\n\
+                    [[rule]]\nid = \"ask\"\ntools = [\"countWords\"]\neffect = \"ask\"\n";
+    fs::write(home.join("ringfence.toml"), settings).unwrap();
+    let agent = key(&home, "ann", "agent");
+    let log = home.join("stderr");
+    let words = ["serve", "--json", "--listen", "127.0.0.1:0"];
+    let mut child = command_to(&words, &home, fs::File::create(&log).unwrap().into());
+    let ready: Value = serde_json::from_str(&first_line(&mut child)).unwrap();
+    let url = ready.get("url").unwrap().as_str().unwrap();
+    let address = url.strip_prefix("http://").unwrap();
+    let address = address.strip_suffix("/mcp").unwrap().to_owned();
+    call(&address, &agent, "countWords", &json!({"text": "one two"}));
+    assert_eq!(terminate(&mut child), Some(0));
+    let text = fs::read_to_string(&log).unwrap();
+    let lines = text.lines().map(serde_json::from_str::<Value>);
+    let lines: Vec<Value> = lines.map(|line| line.expect(&text)).collect();
+    let is_it = |line: &&Value| {
+        let said = line["message"].as_str().unwrap_or_default();
+        said.starts_with("a call of `countWords` by `ann` waits for approval: answer it with")
+    };
+    assert_eq!(lines.iter().filter(is_it).count(), 1, "{text}");
+}
+
 /// `audit tail | head` ends when `head` does.
 #[test]
 fn a_tail_ends_with_its_reader() {
