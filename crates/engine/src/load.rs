@@ -97,6 +97,7 @@ impl Engine {
     }
 
     fn jail_load(&self) -> JailLoad {
+        // Trying it starts a process, so a machine that needs no jail is not asked.
         let is_needed = !self.registry().current().config.toolbox.enabled.is_empty();
         let tally = self.egress_tally();
         JailLoad {

@@ -170,6 +170,12 @@ pub enum StoreError {
         /// Why.
         what: String,
     },
+    /// Others hold something of this log that is not what the log is.
+    #[error("{what}; run `ringfence audit verify`")]
+    Contradicted {
+        /// What they hold.
+        what: String,
+    },
     /// What was given cannot be verified as it is.
     #[error("the audit cannot be verified: {what}")]
     Unchecked {

@@ -220,7 +220,7 @@ fn read(store: &Store, node: String, from: u64) -> Result<ShipBatch, StoreError>
 }
 
 fn contradiction(what: String) -> StoreError {
-    StoreError::Unsigned { what }
+    StoreError::Contradicted { what }
 }
 
 async fn run<T: Send + 'static>(

@@ -208,7 +208,12 @@ fn engine(
     if let Some(endpoint) = &config.telemetry.otlp_endpoint {
         let ca_file = config.network.ca_file.as_ref();
         let trust = TlsTrust::system(ca_file.map(|path| settings.home.join(path)));
-        let made = Arc::new(Traces::to(endpoint, &trust, settings.alarm.clone())?);
+        // The name of the log, which leads from a span to its audit. A home that never ran
+        // has none yet.
+        let key = store::public_key(&settings.home).ok().flatten();
+        let instance = key.map(|key| key.name().to_owned());
+        let alarm = settings.alarm.clone();
+        let made = Arc::new(Traces::to(endpoint, &trust, instance, alarm)?);
         settings
             .reporters
             .push(Arc::clone(&made) as Arc<dyn Reporter>);

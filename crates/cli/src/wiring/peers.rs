@@ -14,6 +14,7 @@ use model::record::note::{NoteKey, NoteKeyKind, SignedNote};
 use model::record::witness::HeadConflict;
 use store::{HeadExchange, ShipDatabase, StoreError, is_signature_sound};
 
+use crate::wiring::witness::PinnedWitness;
 use crate::wiring::{outbound, ship, witness};
 
 /// How often a server looks for heads of others.
@@ -152,7 +153,11 @@ impl Node {
         let asked = match outbound::client(&setting, url, &self.trust) {
             Ok(fetch) => {
                 let audit = self.engine.store().audit();
-                witness::ask(audit, &fetch, url, key.as_ref(), old).await
+                let pinned = key.as_ref().map(|key| PinnedWitness {
+                    key,
+                    named_by: "`audit.peers`",
+                });
+                witness::ask(audit, &fetch, url, pinned, old).await
             }
             Err(error) => Err(error),
         };

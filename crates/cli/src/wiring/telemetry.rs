@@ -41,8 +41,14 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// Sends to a collector. `endpoint` is its address without `/v1/traces`.
-    pub(crate) fn to(endpoint: &str, trust: &TlsTrust, alarm: Alarm) -> anyhow::Result<Traces> {
+    /// Sends to a collector. `endpoint` is its address without `/v1/traces`; `instance` tells
+    /// this node from others, and without one this process has a random name.
+    pub(crate) fn to(
+        endpoint: &str,
+        trust: &TlsTrust,
+        instance: Option<String>,
+        alarm: Alarm,
+    ) -> anyhow::Result<Traces> {
         let collector = Collector::new(endpoint, trust, alarm)?;
         let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         let exporter = SpanExporter::builder()
@@ -51,13 +57,16 @@ impl Traces {
             .with_endpoint(address)
             .build()
             .context("the exporter of traces cannot be built")?;
+        let random = RandomIdGenerator::default();
+        let instance = instance.unwrap_or_else(|| random.new_trace_id().to_string());
         let resource = Resource::builder_empty()
             .with_service_name("ringfence")
             .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+            .with_attribute(KeyValue::new("service.instance.id", instance))
             .build();
         let provider = SdkTracerProvider::builder()
             .with_resource(resource)
-            .with_id_generator(CallIds(RandomIdGenerator::default()))
+            .with_id_generator(CallIds(random))
             .with_batch_exporter(exporter)
             .build();
         let tracer = provider.tracer("ringfence");
@@ -353,7 +362,8 @@ mod tests {
     async fn a_call_reaches_the_collector() {
         let (endpoint, taken) = collector().await;
         let alarm = Alarm::new(|sentence| panic!("{sentence}"));
-        let traces = Traces::to(&endpoint, &TlsTrust::system(None), alarm).unwrap();
+        let node = Some("ringfence/of-a-node".to_owned());
+        let traces = Traces::to(&endpoint, &TlsTrust::system(None), node, alarm).unwrap();
         traces.report(&report());
         tokio::task::spawn_blocking(move || traces.end())
             .await
@@ -363,6 +373,8 @@ mod tests {
         assert!(request.starts_with(b"POST /v1/traces HTTP/1.1\r\n"));
         for part in [
             "application/x-protobuf",
+            "service.instance.id",
+            "ringfence/of-a-node",
             "execute_tool convertUnits",
             "rule.denied",
             CALL,
@@ -391,7 +403,7 @@ mod tests {
         let said = Arc::new(std::sync::Mutex::new(Vec::new()));
         let heard = Arc::clone(&said);
         let alarm = Alarm::new(move |sentence| heard.lock().unwrap().push(sentence.to_owned()));
-        let traces = Traces::to(&endpoint, &TlsTrust::system(None), alarm).unwrap();
+        let traces = Traces::to(&endpoint, &TlsTrust::system(None), None, alarm).unwrap();
         for _ in 0..3 {
             traces.report(&report());
             let _ = traces.provider.force_flush();

@@ -30,16 +30,32 @@ pub(crate) struct Cosigned {
     pub(crate) witness: String,
 }
 
-/// Shows the newest head to a witness, and keeps the cosignature beside the log. With a
-/// key, only a cosignature by that key counts.
+/// The only key whose cosignature counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PinnedWitness<'a> {
+    /// The key.
+    pub(crate) key: &'a NoteKey,
+    /// What names it, for the operator: a flag or a setting.
+    pub(crate) named_by: &'static str,
+}
+
+impl<'a> PinnedWitness<'a> {
+    /// The witness that `audit.witness_key` names.
+    pub(crate) fn of_settings(key: &'a NoteKey) -> PinnedWitness<'a> {
+        let named_by = "`audit.witness_key`";
+        PinnedWitness { key, named_by }
+    }
+}
+
+/// Shows the newest head to a witness, and keeps the cosignature beside the log.
 pub(crate) async fn show(
     audit: &Audit,
     fetch: &Fetch,
     address: &str,
-    key: Option<&NoteKey>,
+    pinned: Option<PinnedWitness<'_>>,
 ) -> anyhow::Result<Cosigned> {
     let old = on_disk(|| audit.witnessed_size())?;
-    let (cosigned, note) = ask(audit, fetch, address, key, old).await?;
+    let (cosigned, note) = ask(audit, fetch, address, pinned, old).await?;
     on_disk(|| audit.keep_cosigned(&note))?;
     Ok(cosigned)
 }
@@ -49,7 +65,7 @@ pub(super) async fn ask(
     audit: &Audit,
     fetch: &Fetch,
     address: &str,
-    key: Option<&NoteKey>,
+    pinned: Option<PinnedWitness<'_>>,
     mut old: u64,
 ) -> anyhow::Result<(Cosigned, SignedNote)> {
     let url = format!("{address}/{ADD}");
@@ -74,12 +90,13 @@ pub(super) async fn ask(
                 signatures.into_iter().for_each(|it| note.add(it));
                 // Before anything is kept: a cosignature by another key
                 // proves nothing here.
-                if let Some(key) = key
-                    && !key.has_signed(&note, &is_signature_sound)
+                if let Some(pinned) = pinned
+                    && !pinned.key.has_signed(&note, &is_signature_sound)
                 {
                     bail!(
-                        "the cosignature is not by `{}`, the witness that the settings name",
-                        one_line(key.name())
+                        "the cosignature is not by `{}`, the witness that {} names",
+                        one_line(pinned.key.name()),
+                        pinned.named_by
                     );
                 }
                 return Ok((Cosigned { size, witness }, note));
@@ -127,7 +144,8 @@ pub(crate) async fn run(engine: Arc<Engine>, trust: TlsTrust, alarm: Alarm) {
             let shown = match outbound::client("audit.witness", address, &trust) {
                 Ok(fetch) => {
                     let key = config.audit.witness_key.as_ref();
-                    show(engine.store().audit(), &fetch, address, key).await
+                    let pinned = key.map(PinnedWitness::of_settings);
+                    show(engine.store().audit(), &fetch, address, pinned).await
                 }
                 Err(error) => Err(error),
             };

@@ -126,6 +126,10 @@ fn a_second_ringfence_cosigns_growth() {
     let refused = shown_with(&other);
     assert!(refused.starts_with("exit 2"), "{refused}");
     assert!(refused.contains("the cosignature is not by"), "{refused}");
+    assert!(
+        refused.contains("the witness that `--witness-key` names"),
+        "{refused}"
+    );
     let whole = run(&scene.log, &["audit", "verify"]);
     assert!(whole.contains("whole  "), "{whole}");
     // A log that the witness was not told of.

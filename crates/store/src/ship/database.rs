@@ -138,7 +138,7 @@ impl ShipDatabase {
         let there = there.filter(|there| key.has_signed(there, &is_sound));
         match there.and_then(|there| there.head().ok()) {
             Some(there) => check_published(&there, &head, "audit_heads"),
-            None => Err(StoreError::Unsigned {
+            None => Err(StoreError::Contradicted {
                 what: "`audit_heads` holds a head of this log that it did not sign".to_owned(),
             }),
         }

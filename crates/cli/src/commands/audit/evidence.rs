@@ -19,6 +19,7 @@ use crate::arguments::{AuditProve, AuditVerify, AuditWitness};
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use crate::output::progress::Bar;
+use crate::wiring::witness::PinnedWitness;
 use crate::wiring::{self, outbound};
 
 /// What `verify` is told to hold the log against.
@@ -177,11 +178,16 @@ pub(super) fn run_witness(
     let trust = TlsTrust::system(config.network.ca_file.map(|path| home.join(path)));
     let fetch = outbound::client("URL", address, &trust)?;
     store.audit().sign()?;
-    let key = match &witness.witness_key {
-        Some(key) => Some(read_key(key)?),
-        None => config.audit.witness_key,
+    let given = witness.witness_key.as_deref().map(read_key).transpose()?;
+    let pinned = match (&given, &config.audit.witness_key) {
+        (Some(key), _) => Some(PinnedWitness {
+            key,
+            named_by: "`--witness-key`",
+        }),
+        (None, Some(key)) => Some(PinnedWitness::of_settings(key)),
+        (None, None) => None,
     };
-    let shown = wiring::witness::show(store.audit(), &fetch, address, key.as_ref());
+    let shown = wiring::witness::show(store.audit(), &fetch, address, pinned);
     let cosigned = wiring::runtime()?.block_on(shown)?;
     let (size, by) = (cosigned.size, one_line(&cosigned.witness));
     match printer.format() {

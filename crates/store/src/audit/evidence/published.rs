@@ -11,7 +11,6 @@ use model::record::tree::root;
 use crate::audit::evidence::head_file;
 use crate::audit::evidence::key::is_sound;
 use crate::audit::evidence::prove::Prover;
-use crate::audit::evidence::signer::unsigned;
 use crate::error::StoreError;
 
 /// Holds the heads of this log among some against the log. Those that its key did not sign
@@ -49,7 +48,7 @@ fn is_void(folder: &Path, head: &TreeHead) -> Result<bool, StoreError> {
 
 fn contradiction(head: &TreeHead, size: u64, place: &str) -> StoreError {
     let known = head.size;
-    unsigned(match known > size {
+    let what = match known > size {
         true => format!(
             "`{place}` holds a head of this log over {known} records, but the log has {size}: it \
              was rolled back, or another one signs with its key"
@@ -58,5 +57,6 @@ fn contradiction(head: &TreeHead, size: u64, place: &str) -> StoreError {
             "`{place}` holds a head of this log over {known} records that are not those it has \
              now: it was rolled back and went on differently, or another one signs with its key"
         ),
-    })
+    };
+    StoreError::Contradicted { what }
 }

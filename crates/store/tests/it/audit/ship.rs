@@ -255,6 +255,7 @@ fn a_log_or_a_database_that_was_changed_is_found_before_more_is_shipped() {
         said.contains("record 20 was shipped: its end was cut off"),
         "{said}"
     );
+    assert!(!said.contains("cannot be signed"), "{said}");
 }
 
 #[test]
