@@ -205,7 +205,7 @@ pub(super) fn run_list(
         Format::Json => {
             let values: serde_json::Result<Vec<_>> =
                 items.iter().map(|item| named(item, &names)).collect();
-            printer.json(&values?.into());
+            printer.json(&serde_json::Value::Array(values?));
         }
         Format::Human => {
             for item in &items {
