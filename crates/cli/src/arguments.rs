@@ -515,6 +515,9 @@ pub(crate) struct AuditAcknowledge {
     /// Why that is so
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: String,
+    /// Somebody showed an old head again, and the log goes on: keep what was seen of it
+    #[arg(long)]
+    pub(crate) replayed: bool,
     #[command(flatten)]
     pub(crate) home: HomeArguments,
 }

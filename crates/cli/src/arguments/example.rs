@@ -450,10 +450,16 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
     ),
     (
         "audit acknowledge",
-        &[(
-            "ringfence audit acknowledge 0198c0de --note 'disk was full'",
-            "",
-        )],
+        &[
+            (
+                "ringfence audit acknowledge 0198c0de --note 'disk was full'",
+                "",
+            ),
+            (
+                "ringfence audit acknowledge 0198c0de --note 'old head' --replayed",
+                "",
+            ),
+        ],
     ),
     (
         "top",

@@ -10,12 +10,13 @@ use model::caller::Caller;
 use model::record::audit::chain::Head;
 use model::record::audit::walk::{Broken, Verified};
 use model::record::audit::{Act, Notice, Status};
+use model::record::witness::HeadConflict;
 use model::text::{elided, one_line};
 use serde_json::json;
 use store::gauge::log_read;
 use store::{
-    Audit, AuditEntry, AuditItem, ExportScope, Filter, FoundEntry, LocalAudit, NoticeEntry,
-    Retention, Rows, Store, StoreSettings, VerifiedExport,
+    Audit, AuditEntry, AuditItem, ExportScope, Filter, FoundEntry, KeptConflict, LocalAudit,
+    NoticeEntry, Retention, Rows, Store, StoreSettings, VerifiedExport,
 };
 
 use crate::arguments::{
@@ -392,7 +393,8 @@ fn run_prune(audit: &Audit, prune: &AuditPrune, printer: &mut Printer) -> anyhow
 }
 
 /// Acknowledges a cut: from here on `verify` accepts that records are missing before
-/// that notice. Or a contradiction of another log: its next head is taken as the first.
+/// that notice. Or a contradiction of another log: its next head is taken as the first,
+/// unless an old head was only shown again.
 /// Both notices stay in the chain.
 fn run_acknowledge(
     store: &Store,
@@ -413,10 +415,19 @@ fn run_acknowledge(
             audit.notice(acknowledges(Act::AuditCutAcknowledged).about(&known.id))?;
         }
         (Act::AuditContradicted, Some(log)) => {
+            let is_forked =
+                |it: &KeptConflict| it.origin == *log && it.conflict == HeadConflict::Forked;
+            if acknowledge.replayed && audit.conflicts()?.iter().any(is_forked) {
+                bail!("`--replayed` is about old heads, and this log was forked");
+            }
             // On the disk before anything is forgotten.
             let notice = acknowledges(Act::AuditContradictionAcknowledged).about(&known.id);
             audit.notice(notice.detail("log", log))?;
-            store.witnessed().forget(log)?;
+            // Attack: heads are public. Who shows an old one must not make the witness forget
+            // the newer one.
+            if !acknowledge.replayed {
+                store.witnessed().forget(log)?;
+            }
             audit.forget_conflicts(log)?;
         }
         (_, _) => bail!("`{id}` is not an `audit.cut` or `audit.contradicted` notice"),

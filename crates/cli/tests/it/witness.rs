@@ -5,8 +5,10 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::time::Duration;
 
 use serde_json::Value;
+use store::limit::OVERTAKEN_HEAD_SECONDS_MAX;
 
 use crate::ringfence;
 use crate::run::scratch;
@@ -177,6 +179,36 @@ fn a_made_up_proof_says_nothing_against_a_log() {
     assert!(!scene.witness.join("audit/conflicts").exists());
 }
 
+/// Attack: an old head of a log that goes on, shown again by somebody without its key, so that
+/// the owner of the witness makes it forget the newer one.
+#[test]
+fn an_old_head_that_is_shown_again_makes_no_witness_forget() {
+    let mut scene = Scene::new("witness-replay");
+    scene.show(&scene.log);
+    let before = scene.folder.join("before");
+    copy(&scene.log, &before);
+    make_call(&scene.log);
+    let grown = scene.show(&scene.log);
+    assert!(grown.contains("cosigned  "), "{grown}");
+    // Later than heads overtake each other on their way.
+    std::thread::sleep(Duration::from_secs(OVERTAKEN_HEAD_SECONDS_MAX + 2));
+    let rolled = scene.show(&before);
+    assert!(rolled.contains("the log was rolled back"), "{rolled}");
+    let (said, notices) = scene.end();
+    assert!(said.contains("rolled back"), "{said}");
+    let id = notices.split("  ").find(|word| word.len() == 36).unwrap();
+    let note = ["--note", "shown again", "--replayed"];
+    let known = run(
+        &scene.witness,
+        &[&["audit", "acknowledge", id][..], &note].concat(),
+    );
+    assert!(known.starts_with("exit 0"), "{known}");
+    let conflicts = fs::read_to_string(scene.witness.join("audit/conflicts")).unwrap();
+    assert_eq!(conflicts, "");
+    let list = run(&scene.witness, &["audit", "witness", "--list"]);
+    assert!(list.contains(&scene.name), "{list}");
+}
+
 #[test]
 fn a_witness_notices_a_roll_back_and_a_fork() {
     let mut scene = Scene::new("witness-fork");
@@ -220,8 +252,11 @@ fn acknowledge(scene: &Scene, forked: &Path, notices: &str) {
     let path = evidence.display().to_string();
     let found = run(forked, &["audit", "verify", "--checkpoint", &path]);
     assert!(found.starts_with("exit 1"), "{found}");
-    // When the owner knows why, the log counts again from its next head.
     let id = notices.split("  ").find(|word| word.len() == 36).unwrap();
+    let words = ["audit", "acknowledge", id, "--note", "old", "--replayed"];
+    let refused = run(&scene.witness, &words);
+    assert!(refused.contains("this log was forked"), "{refused}");
+    // When the owner knows why, the log counts again from its next head.
     let note = "a backup was put back";
     let known = run(
         &scene.witness,
