@@ -3,6 +3,8 @@ ringfence new hello
 ringfence run helo
 ringfence publish helo
 ringfence new ''
+ringfence new 'two words; x'
+ringfence new -- -v 2>&1 | tail -1
 ringfence run hello --args '{"who":'
 ringfence run hello --tool x
 ringfence show nothing

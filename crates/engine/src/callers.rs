@@ -355,7 +355,8 @@ impl Payment {
             return;
         }
         self.alarm.raise(&format!(
-            "{name} is paused after repeated denials; to resume it, run `ringfence callers resume {name}`"
+            "{name} is paused after repeated denials; to resume it, run `ringfence callers resume {}`",
+            text::shell_argument(shown)
         ));
         let message = format!("{name} is paused after repeated denials");
         let notice = Notice::new(Act::CallerPaused, SERVER, BY_DENIALS, &message);
@@ -381,7 +382,7 @@ fn paused_refusal(request: &CallRequest, row: &CallerRow, paused: &Paused) -> Ca
     let mut message = format!("{why}; retrying will not help until an operator resumes you");
     // Attack: an agent with a shell would take the command for the next thing to do.
     if request.caller.kind == CallerKind::Owner {
-        let shown = text::one_line(&row.shown);
+        let shown = text::shell_argument(&row.shown);
         message.push_str(&format!(": `ringfence callers resume {shown}`"));
     }
     let note = format!(

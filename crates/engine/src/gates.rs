@@ -589,10 +589,15 @@ impl VisibleTool {
         if is_trial(request, &self.found) {
             return Ok(GatePass::new((), format!("not granted yet: {names}")));
         }
+        // Names of a document that its author chose, in a command that a person copies.
+        let words: Vec<_> = ungranted
+            .iter()
+            .map(|name| text::shell_word(name))
+            .collect();
         let message = format!(
             "not granted: {names}; run `ringfence secrets grant {} {}`",
-            document.name,
-            ungranted.join(" ")
+            text::shell_argument(&document.name),
+            words.join(" ")
         );
         let error = CallError::new(Reason::RequirementNotGranted, message);
         Err(hidden(request, &document.name, error))

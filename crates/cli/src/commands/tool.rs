@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::Context as _;
 use engine::life::Imported;
 use model::caller::Origin;
-use model::text::{elided, json_line, one_line};
+use model::text::{elided, json_line, one_line, shell_argument};
 use serde_json::{Value, json};
 
 use crate::arguments::{Export, ImportArguments, Many, New, Publish};
@@ -24,6 +24,7 @@ pub(crate) fn new(arguments: &New, printer: &mut Printer) -> anyhow::Result<Exit
         Format::Json => printer.json(&json!({"name": name, "file": path})),
         Format::Human => {
             printer.line(&path.display().to_string());
+            let name = shell_argument(name);
             printer.note(&format!(
                 "edit it, then: ringfence test {name} && ringfence publish {name}"
             ));

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use host::secrets::{Credentials, Secrets};
 use model::Environment;
 use model::govern::approval::authority;
-use model::text::{count, one_line};
+use model::text::{count, one_line, shell_argument};
 use store::settings::{CONFIG_FILE, RULES_FOLDER};
 use store::{Filter, Store, StoreError, StoreSettings};
 
@@ -195,7 +195,7 @@ fn folder(home: &Path) -> HomeFinding {
         Ok(about) if about.mode() & 0o022 != 0 => wrong(
             "home",
             format!("others can write to {shown}"),
-            format!("chmod 700 {shown}"),
+            format!("chmod 700 {}", quoted(home)),
         ),
         Ok(_) => well("home", shown.to_string()),
     }
@@ -209,7 +209,7 @@ fn secrets(home: &Path) -> HomeFinding {
         Err(fault) => wrong(
             "secrets",
             fault.to_string(),
-            format!("chmod 600 {}", path.display()),
+            format!("chmod 600 {}", quoted(&path)),
         ),
     }
 }
@@ -289,8 +289,13 @@ fn file_times(home: &Path) -> Option<HomeFinding> {
     let (name, ahead_ms) = DATED.iter().find_map(|name| ahead(name))?;
     let what = format!("`{name}` was changed {} in the future", span(ahead_ms));
     let path = home.join(name);
-    let fix = format!("{CLOCK_FIX}; if it is right, `touch {}`", path.display());
+    let fix = format!("{CLOCK_FIX}; if it is right, `touch {}`", quoted(&path));
     Some(wrong("clock", what, fix))
+}
+
+/// A path in a command that a person copies.
+fn quoted(path: &Path) -> String {
+    shell_argument(&path.display().to_string())
 }
 
 /// A length of time in the largest unit that fits.

@@ -84,6 +84,25 @@ fn elision_keeps_both_ends_and_counts_the_rest() {
     );
 }
 
+#[test]
+fn a_shell_takes_a_word_as_one_argument() {
+    assert_eq!(shell_word("countWords"), "countWords");
+    assert_eq!(
+        shell_word("/srv/ring-fence/a.json"),
+        "/srv/ring-fence/a.json"
+    );
+    assert_eq!(shell_word(""), "''");
+    assert_eq!(shell_word("two words"), "'two words'");
+    assert_eq!(shell_word("a;b$(c)`d`"), "'a;b$(c)`d`'");
+    assert_eq!(shell_word("it's"), r"'it'\''s'");
+    assert_eq!(shell_word("~/x*"), "'~/x*'");
+    // What would be run is what is read.
+    assert_eq!(shell_word("a\u{202e}b\nc"), r"'a\u{202e}b\nc'");
+    assert_eq!(shell_argument("x"), "x");
+    assert_eq!(shell_argument("-rf"), "-- -rf");
+    assert_eq!(shell_argument("-r f"), "-- '-r f'");
+}
+
 proptest! {
     /// The text is whole, or it is as long as it may be, keeps both ends, and says
     /// exactly how much is missing, which is more than saying so takes.
