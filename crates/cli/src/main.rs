@@ -23,6 +23,7 @@ use commands::{
 };
 use output::exit::Exit;
 use output::printer::Printer;
+use wiring::present;
 
 fn main() -> ExitCode {
     // Sandbox workers, supervisors and launchers of child processes are this program,
@@ -38,7 +39,8 @@ fn main() -> ExitCode {
     };
     let mut printer = Printer::for_terminal(arguments.format());
     let done = match &arguments.command {
-        Some(chosen) => command(chosen, &mut printer),
+        // Before anything is opened, which would make a home.
+        Some(chosen) => present::check(chosen).and_then(|()| command(chosen, &mut printer)),
         None => overview::run(&mut printer),
     };
     let exit = done.unwrap_or_else(|error| {

@@ -12,6 +12,8 @@ pub(crate) mod log;
 pub(crate) mod outbound;
 /// Nodes that vouch for each other's audit.
 pub(crate) mod peers;
+/// Whether there is a home.
+pub(crate) mod present;
 /// Copies records to a database that nodes share.
 pub(crate) mod ship;
 /// Exports traces to a collector.

@@ -351,6 +351,50 @@ fn a_home_that_cannot_be_written_is_named_with_the_fix() {
     );
 }
 
+/// A slip in `--home` must not look like a home in which all is well.
+#[test]
+fn a_home_that_is_not_there_is_said_and_not_made() {
+    let folder = scratch("first-typo");
+    fs::create_dir_all(folder.join("empty")).unwrap();
+    for home in ["typo", "empty"] {
+        for words in [
+            "audit verify",
+            "audit list",
+            "audit export",
+            "audit key",
+            "explain --tool countWords",
+            "top --once",
+            "approvals list",
+            "approvals watch --count 0",
+            "callers pause ann",
+            "trust show ann",
+            "studio --no-open",
+            "policy test absent.toml",
+        ] {
+            let mut line: Vec<_> = words.split(' ').collect();
+            line.extend(["--home", home]);
+            let output = ringfence(&line).within(&folder).output();
+            assert!(output.stdout.is_empty(), "{words}");
+            let (code, shown) = said(&output);
+            assert_eq!(code, Some(2), "{words}: {shown}");
+            let sentence = format!("there is no home at `{}`", folder.join(home).display());
+            assert!(shown.contains(&sentence), "{words}: {shown}");
+        }
+    }
+    assert!(!folder.join("typo").exists());
+    assert_eq!(fs::read_dir(folder.join("empty")).unwrap().count(), 0);
+    // The control: settings make a home, and an export needs none.
+    fs::write(folder.join("empty/ringfence.toml"), "").unwrap();
+    let verify = |more: &[&str]| {
+        let words = [&["audit", "verify"], more].concat();
+        said(&ringfence(&words).within(&folder).output())
+    };
+    let (code, shown) = verify(&["--home", "empty"]);
+    assert_eq!(code, Some(0), "{shown}");
+    let (_, shown) = verify(&["--file", "absent.jsonl", "--home", "typo"]);
+    assert!(!shown.contains("there is no home"), "{shown}");
+}
+
 #[test]
 fn times_in_the_future_are_told_with_how_far() {
     let folder = scratch("first-clock");
