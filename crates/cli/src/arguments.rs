@@ -250,7 +250,7 @@ pub(crate) struct Stdio {
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 a server answers there, 1 none does, 2 no code could be made.")]
 pub(crate) struct StudioArguments {
-    /// The address of the server, instead of the one in the settings
+    /// The address of the server, instead of the one that runs
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Do not open the browser

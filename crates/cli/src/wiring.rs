@@ -14,6 +14,8 @@ pub(crate) mod outbound;
 pub(crate) mod peers;
 /// Whether there is a home.
 pub(crate) mod present;
+/// Where the server of a home is.
+pub(crate) mod served;
 /// Copies records to a database that nodes share.
 pub(crate) mod ship;
 /// Exports traces to a collector.

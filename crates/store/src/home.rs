@@ -12,6 +12,8 @@ pub(crate) mod mark;
 pub(crate) mod permission;
 /// Which processes of the home are alive.
 pub(crate) mod process;
+/// Where the servers of the home listen.
+pub mod serving;
 /// `ringfence.toml` and the rule files.
 pub mod settings;
 

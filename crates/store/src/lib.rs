@@ -54,7 +54,7 @@ pub use audit::shipped::{ShipStatus, shipped_through};
 pub use audit::write::queue::OpenRow;
 pub use error::StoreError;
 pub use exchange::HeadExchange;
-pub use home::settings;
+pub use home::{serving, settings};
 pub use postgres::address::{SecretReader, set_secret_reader};
 pub use postgres::schema::SchemaStatus;
 pub use share::{OWN_TABLES, SettingsEdit, SharedFiles, SyncedFiles};

@@ -19,6 +19,12 @@ model::limits! {
     KEPT_MAX: usize = 10_000;
     /// Lock files that are checked when a store is opened.
     PROCESSES_MAX: usize = 10_000;
+    /// Servers of one home whose address other commands know.
+    SERVING_FILES_MAX: u32 = 16;
+    /// The file with the address of a server, in bytes.
+    SERVING_BYTES_MAX: u64 = 4_096;
+    /// Attempts to lock such a file while servers end and begin.
+    SERVING_ATTEMPTS_MAX: u32 = 16;
     /// Files read from the tools folder.
     TOOL_FILES_MAX: usize = 10_000;
     /// One tool file, in bytes.

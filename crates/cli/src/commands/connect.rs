@@ -12,12 +12,10 @@ pub(crate) mod splice;
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use model::config::ServeConfig;
 use model::policy::risk::Level;
 use serde_json::{Value, json};
 use store::Keys;
@@ -27,7 +25,7 @@ use crate::output::console;
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer};
 use crate::settings;
-use crate::wiring;
+use crate::wiring::{self, served};
 
 use client::{Entry, Folders, Platform};
 use identity::Identity;
@@ -40,11 +38,14 @@ const FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 pub(crate) fn run(arguments: &ConnectArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(&arguments.home)?;
     let config = settings::config(Some(&home))?;
-    let url = match &arguments.url {
-        Some(url) => endpoint(url)?,
-        None => server_url(&config.serve),
+    let named = arguments.url.as_deref().map(endpoint).transpose()?;
+    // Only where an address is needed: taking an entry away must not fail for the lack of one.
+    let url = || match &named {
+        Some(url) => Ok(url.clone()),
+        None => served::mcp_url(&home, &config.serve),
     };
     let Some(client) = arguments.client else {
+        let url = url()?;
         match printer.format() {
             Format::Json => printer.json(&entries(&url)),
             Format::Human => printer.lines(&snippets(&url)),
@@ -79,8 +80,8 @@ pub(crate) fn run(arguments: &ConnectArguments, printer: &mut Printer) -> anyhow
     }
     let name = arguments.name.as_deref();
     let own = Identity::of(&home, held.as_deref(), name, client.caller())?;
-    let address = is_http.then_some(url.as_str());
-    let entry = entry(arguments, client, &home, address, &own)?;
+    let address = is_http.then(url).transpose()?;
+    let entry = entry(arguments, client, &home, address.as_deref(), &own)?;
     let now = identity::answers_now(&config, &own.record.name);
     change.put(&own, &entry, (arguments.answers, now), printer)
 }
@@ -275,28 +276,6 @@ fn endpoint(url: &str) -> anyhow::Result<String> {
         true => url.to_owned(),
         false => format!("{}/mcp", url.trim_end_matches('/')),
     })
-}
-
-/// The address of the endpoint, as clients know it.
-pub(crate) fn server_url(serve: &ServeConfig) -> String {
-    match &serve.public_url {
-        Some(url) => format!("{}/mcp", url.trim_end_matches('/')),
-        None => {
-            // A wildcard address is for listening; clients connect to loopback.
-            let listen: Result<SocketAddr, _> = serve.listen.parse();
-            let listen = match listen {
-                Ok(at) if at.ip().is_unspecified() => {
-                    let here: IpAddr = match at.is_ipv4() {
-                        true => Ipv4Addr::LOCALHOST.into(),
-                        false => Ipv6Addr::LOCALHOST.into(),
-                    };
-                    SocketAddr::new(here, at.port()).to_string()
-                }
-                Ok(_) | Err(_) => serve.listen.clone(),
-            };
-            format!("http://{listen}/mcp")
-        }
-    }
 }
 
 /// The same as a value: where to connect, and the entry of each client.

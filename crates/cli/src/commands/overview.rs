@@ -1,23 +1,18 @@
 //! `ringfence` alone: an overview of tools, server and open questions, with commands to
 //! try next. It changes nothing and creates no home.
 
-use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use engine::approve::Listing;
 use model::text;
-use store::settings::CONFIG_FILE;
+use store::serving;
 
 use crate::arguments::HomeArguments;
 use crate::output::exit::Exit;
 use crate::output::printer::{Printer, Style};
-use crate::{settings, wiring};
-
-/// How long a server on this machine may take to answer.
-const ANSWER_MAX: Duration = Duration::from_millis(300);
+use crate::settings;
+use crate::wiring::{self, present};
 
 pub(crate) fn run(printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = settings::home(None).context("there is no home folder; set RINGFENCE_HOME")?;
@@ -27,7 +22,7 @@ pub(crate) fn run(printer: &mut Printer) -> anyhow::Result<Exit> {
         "{title}: AI-agent tools in a sandbox, under your policy, with an audit log"
     ));
     printer.line("");
-    let next = match home.join(CONFIG_FILE).exists() || home.join("ringfence.db").exists() {
+    let next = match present::is_home(&home) {
         true => show_home(&home, printer)?,
         false => {
             show(printer, "home", &format!("none yet at {}", home.display()));
@@ -76,10 +71,14 @@ fn show_home(
     };
     let engine = wiring::engine_at(&arguments)?;
     let now = engine.registry().current();
-    let listen = &now.config.serve.listen;
-    let server = match is_answering(listen) {
-        true => format!("running at {listen}"),
-        false => format!("not running; `ringfence serve` starts it at {listen}"),
+    let running = serving::running(home)?.into_iter();
+    let running: Vec<_> = running.map(|server| server.listen.to_string()).collect();
+    let server = match running.is_empty() {
+        false => format!("running at {}", running.join(" and at ")),
+        true => {
+            let listen = &now.config.serve.listen;
+            format!("not running; `ringfence serve` starts it at {listen}")
+        }
     };
     show(printer, "server", &server);
     let exposed = now
@@ -100,37 +99,4 @@ fn show_home(
 
 fn show(printer: &mut Printer, word: &str, words: &str) {
     printer.line(&format!("{word:<10} {}", text::one_line(words)));
-}
-
-/// Whether a server of ours answers there.
-fn is_answering(listen: &str) -> bool {
-    let addresses = listen.to_socket_addrs().into_iter().flatten();
-    addresses.map(reachable).any(is_healthy)
-}
-
-/// A server that listens on every address answers on loopback, and only to its name.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let here: IpAddr = match address {
-        SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-        SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-    };
-    match address.ip().is_unspecified() {
-        true => SocketAddr::new(here, address.port()),
-        false => address,
-    }
-}
-
-fn is_healthy(address: SocketAddr) -> bool {
-    let asked = || -> std::io::Result<bool> {
-        let mut stream = TcpStream::connect_timeout(&address, ANSWER_MAX)?;
-        stream.set_read_timeout(Some(ANSWER_MAX))?;
-        stream.set_write_timeout(Some(ANSWER_MAX))?;
-        let request =
-            format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes())?;
-        let mut head = [0; 12];
-        stream.read_exact(&mut head)?;
-        Ok(head.starts_with(b"HTTP/1.1 200"))
-    };
-    asked().unwrap_or(false)
 }

@@ -2,15 +2,16 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use engine::report::Reporter;
 use engine::{Alarm, Engine};
 use host::fetch::TlsTrust;
-use mcp::auth::AuthMode;
 use mcp::auth::listen::warnings;
 use mcp::auth::local::{LocalToken, TOKEN_FILE};
+use mcp::auth::{Auth, AuthMode};
 use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
 use mcp::restart::{self, StartupSettings};
@@ -20,6 +21,7 @@ use model::govern::key::Secret;
 use model::record::audit::notice::SERVER;
 use model::record::audit::{Act, Notice};
 use serde_json::json;
+use store::serving::{self as served, ServedAddress, ServedLock};
 use studio::{Studio, StudioSettings};
 use tokio::net::{TcpListener, lookup_host};
 use tokio::task::JoinHandle;
@@ -106,6 +108,8 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
             false => None,
         },
     };
+    // Held until the server has ended.
+    let _told = tell(door.engine().home(), address, &auth, &alarm)?;
     greet(&url, mode, &token, &warnings, &page, printer);
     let bounds = HttpBounds {
         // Authentication checks the Host header against all our names.
@@ -128,6 +132,27 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let _ = tokio::task::spawn_blocking(move || instruments.end()).await;
     served?;
     Ok(Exit::Done)
+}
+
+/// Tells other commands of this home where the server is.
+fn tell(
+    home: &Path,
+    listen: SocketAddr,
+    auth: &Auth,
+    alarm: &Alarm,
+) -> anyhow::Result<Option<ServedLock>> {
+    let address = ServedAddress {
+        listen,
+        url: auth.base_url().to_owned(),
+    };
+    let told = served::tell(home, &address)?;
+    if told.is_none() {
+        alarm.raise(
+            "too many servers of this home run: other commands do not know this one; \
+             `ringfence studio --url URL` names it",
+        );
+    }
+    Ok(told)
 }
 
 /// What carries evidence to others while the server runs: heads to peers and witnesses,

@@ -11,11 +11,10 @@ use engine::limit::SIGN_IN_CODE_MINUTES;
 use serde_json::json;
 
 use crate::arguments::StudioArguments;
-use crate::commands::connect::server_url;
 use crate::output::console;
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
-use crate::wiring;
+use crate::wiring::{self, served};
 
 /// How long a server may take to take a connection.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -25,15 +24,17 @@ const OPENED: Duration = Duration::from_millis(500);
 
 pub(crate) fn run(arguments: &StudioArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_of_pages(&arguments.home)?;
-    let url = match &arguments.url {
-        Some(url) => format!("{}/", url.trim_end_matches('/')),
+    let (url, is_there) = match &arguments.url {
+        Some(url) => (url.trim_end_matches('/').to_owned(), answers(url)),
         None => {
             let serve = &engine.registry().current().config.serve;
-            let mcp = server_url(serve);
-            mcp.strip_suffix("mcp").unwrap_or(&mcp).to_owned()
+            match served::base_url(engine.home(), serve)? {
+                Some(url) => (url, true),
+                None => return Ok(not_running(printer)),
+            }
         }
     };
-    let is_there = answers(&url);
+    let url = format!("{url}/");
     let code = engine.people().make_code();
     let code = code.context("no sign-in code was created")?;
     let is_opened = is_there && !arguments.no_open && console::is_here() && open(&url);
@@ -53,10 +54,29 @@ pub(crate) fn run(arguments: &StudioArguments, printer: &mut Printer) -> anyhow:
         code.reveal()
     ));
     if !is_there {
-        printer.note("no server answers there; start one with `ringfence serve`, or name its address with `--url`");
+        printer.note("no server answers there; is that its address?");
         return Ok(Exit::No);
     }
     Ok(Exit::Done)
+}
+
+/// No server of this home tells where it is.
+///
+/// Attack: another program listens at the address of the settings, and a person types a code
+/// into its page that signs the owner in. So there is no code without a server of this home,
+/// or an address that the person named.
+fn not_running(printer: &mut Printer) -> Exit {
+    if printer.format() == Format::Json {
+        printer.json(&json!({
+            "url": null,
+            "code": null,
+            "expiresInSeconds": null,
+            "running": false,
+            "opened": false,
+        }));
+    }
+    printer.note("no server of this home runs, so no code was made; start one with `ringfence serve`, or name the address of one with `--url`");
+    Exit::No
 }
 
 /// Whether something listens there.

@@ -1,8 +1,10 @@
 //! The Studio of a real server: the code it prints, the code of another process, and the two
 //! doors that do not open each other.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -77,7 +79,7 @@ fn people_and_agents_have_doors_of_their_own() {
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     assert!(tools["total"].as_u64().unwrap() > 50);
     // The token of the machine and an agent's key open no page; a session opens no tool.
-    let token = std::fs::read_to_string(home.join("token")).unwrap();
+    let token = fs::read_to_string(home.join("token")).unwrap();
     let made = ringfence(&["keys", "add", "ann", "--home", &home_text]).output();
     let key = String::from_utf8(made.stdout).unwrap();
     let (name, secret) = cookies[0].split_once('=').unwrap();
@@ -100,6 +102,97 @@ fn people_and_agents_have_doors_of_their_own() {
         assert!(head.starts_with("HTTP/1.1 401"), "{head}");
     }
     assert_eq!(terminate(&mut child), Some(0));
+}
+
+/// What other commands believe about the server of a home.
+struct Believed {
+    studio: (Option<i32>, Value),
+    overview: String,
+    endpoint: String,
+    codes: usize,
+}
+
+fn believed(home: &Path) -> Believed {
+    let at = home.display().to_string();
+    let run = |words: &[&str]| {
+        let words = [words, &["--home", &at]].concat();
+        let output = ringfence(&words).output();
+        let text = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), text)
+    };
+    let (code, text) = run(&["studio", "--no-open", "--json"]);
+    let overview = ringfence(&[]).variable("RINGFENCE_HOME", &at).output();
+    let connect: Value = serde_json::from_str(&run(&["connect", "--json"]).1).unwrap();
+    let notices = run(&["audit", "list", "--kind", "notice", "--json"]).1;
+    Believed {
+        studio: (code, serde_json::from_str(&text).unwrap()),
+        overview: String::from_utf8(overview.stdout).unwrap(),
+        endpoint: connect.get("url").unwrap().as_str().unwrap().to_owned(),
+        codes: notices.matches("person.code_made").count(),
+    }
+}
+
+/// Attack: another program listens at the address of the settings, and waits for a person who
+/// types a code into its page. A code is for a server of this home that is alive, wherever it
+/// listens.
+#[test]
+fn a_code_is_made_for_a_server_of_this_home_alone() {
+    let folder = scratch("studio-serving");
+    let home = folder.join("ring");
+    fs::create_dir_all(&home).unwrap();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap();
+    let settings = format!("[serve]\nlisten = \"{taken}\"\n");
+    fs::write(home.join("ringfence.toml"), settings).unwrap();
+    let none = |codes: usize| {
+        let seen = believed(&home);
+        assert_eq!(seen.studio.0, Some(1), "{}", seen.studio.1);
+        assert_eq!(seen.studio.1["running"], false);
+        assert!(seen.studio.1["code"].is_null() && seen.studio.1["url"].is_null());
+        assert!(seen.overview.contains("not running"), "{}", seen.overview);
+        assert_eq!(seen.endpoint, format!("http://{taken}/mcp"));
+        assert_eq!(seen.codes, codes);
+    };
+    none(0);
+    let mut child = command(&["serve", "--json", "--listen", "127.0.0.1:0"], &home);
+    let ready: Value = serde_json::from_str(&first_line(&mut child)).unwrap();
+    let endpoint = ready["url"].as_str().unwrap();
+    let address = endpoint
+        .trim_start_matches("http://")
+        .trim_end_matches("/mcp");
+    let seen = believed(&home);
+    assert_eq!(seen.studio.0, Some(0), "{}", seen.studio.1);
+    assert_eq!(seen.studio.1["url"], ready["studio"]["url"]);
+    assert!(seen.studio.1["code"].is_string());
+    let line = format!("running at {address}");
+    assert!(seen.overview.contains(&line), "{}", seen.overview);
+    assert_eq!((seen.endpoint.as_str(), seen.codes), (endpoint, 1));
+    // Killed, so that it takes nothing along.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(home.join("serving-1").exists());
+    none(1);
+    // The next one takes the file, and takes it along.
+    let mut child = command(&["serve", "--json", "--listen", "127.0.0.1:0"], &home);
+    first_line(&mut child);
+    assert_eq!(believed(&home).codes, 2);
+    assert_eq!(terminate(&mut child), Some(0));
+    assert!(!home.join("serving-1").exists());
+    // A link is not followed, neither by a command nor by a server.
+    let aside = folder.join("aside");
+    fs::write(&aside, "precious").unwrap();
+    std::os::unix::fs::symlink(&aside, home.join("serving-1")).unwrap();
+    let at = home.display().to_string();
+    for words in [
+        &["studio", "--no-open", "--home", &at][..],
+        &["serve", "--listen", "127.0.0.1:0", "--home", &at],
+    ] {
+        let output = ringfence(words).output();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains("serving-1"), "{words:?}: {said}");
+    }
+    assert_eq!(fs::read_to_string(&aside).unwrap(), "precious");
 }
 
 /// What is no terminal is kept, and others read it.

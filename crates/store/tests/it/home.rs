@@ -1,4 +1,5 @@
 //! The home folder: who may write it, and the operator's files.
 
 mod permission;
+mod serving;
 mod settings;
