@@ -24,6 +24,12 @@ use crate::wiring;
 /// The risk up to which an interactive client may answer, where one does.
 const CLIENT_ANSWERS: Level = Level::L4;
 
+/// How often one question is asked.
+const ASKED_MAX: usize = 10;
+
+/// How a folder meets the home that holds it.
+const LIES_IN: &str = "lies in";
+
 /// The answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chosen {
@@ -63,7 +69,7 @@ pub(crate) fn run(arguments: &InitArguments, printer: &mut Printer) -> anyhow::R
             path.display()
         );
     }
-    let Some(chosen) = choose(arguments)? else {
+    let Some(chosen) = choose(arguments, &home)? else {
         printer.note("nothing was written");
         return Ok(Exit::No);
     };
@@ -72,7 +78,8 @@ pub(crate) fn run(arguments: &InitArguments, printer: &mut Printer) -> anyhow::R
     if let Err(fault) = try_out(&chosen, &arguments.home) {
         // Removed, because a file that the engine refuses would stop every later command.
         let _ = fs::remove_file(&path);
-        return Err(fault.context("nothing was written"));
+        // The engine may have made its store before it refused.
+        return Err(fault.context("no settings were written"));
     }
     if let Some(client) = chosen.client {
         // The settings are complete without a client, so they stay.
@@ -122,13 +129,13 @@ Next:
   ringfence approvals watch     answer approval questions as they come";
 
 /// Asks for the answers that no flag gave. `None` if the person stopped.
-fn choose(arguments: &InitArguments) -> anyhow::Result<Option<Chosen>> {
+fn choose(arguments: &InitArguments, home: &Path) -> anyhow::Result<Option<Chosen>> {
     let asks = !arguments.yes;
     if asks && !console::is_here() {
         bail!("there is no terminal to ask at; add `--yes` to use the flags and the defaults");
     }
     let folder = match &arguments.folder {
-        Some(folder) => Some(existing(folder)?),
+        Some(folder) => Some(usable(folder, home)?),
         None => None,
     };
     if let Some(preset) = &arguments.preset
@@ -150,7 +157,7 @@ fn choose(arguments: &InitArguments) -> anyhow::Result<Option<Chosen>> {
         folder,
         client_answers: arguments.client_answers,
     };
-    if asks && !ask(arguments, &mut chosen)? {
+    if asks && !ask(arguments, home, &mut chosen)? {
         return Ok(None);
     }
     Ok(Some(chosen))
@@ -158,7 +165,7 @@ fn choose(arguments: &InitArguments) -> anyhow::Result<Option<Chosen>> {
 
 /// The four questions, those that flags answer left out. Returns whether the
 /// person went to the end.
-fn ask(arguments: &InitArguments, chosen: &mut Chosen) -> anyhow::Result<bool> {
+fn ask(arguments: &InitArguments, home: &Path, chosen: &mut Chosen) -> anyhow::Result<bool> {
     if arguments.client.is_none() {
         let mut words: Vec<_> = CLIENTS.iter().map(|(_, words)| *words).collect();
         words.push("another one, or none yet");
@@ -181,15 +188,10 @@ fn ask(arguments: &InitArguments, chosen: &mut Chosen) -> anyhow::Result<bool> {
         }
     }
     if arguments.folder.is_none() {
-        let here = std::env::current_dir().context("this folder is gone")?;
-        let shown = text::one_line(&here.display().to_string());
-        let this = format!("this folder: {shown}");
-        let words = ["a new folder in the home", this.as_str()];
-        let question = "Which folder may tools read and write?";
-        let Some(number) = pick(question, &words, "the folder") else {
+        let Some(folder) = ask_folder(home)? else {
             return Ok(false);
         };
-        chosen.folder = (number == 1).then_some(here);
+        chosen.folder = folder;
     }
     if chosen.client.is_some() && !arguments.client_answers {
         let words = [
@@ -205,10 +207,33 @@ fn ask(arguments: &InitArguments, chosen: &mut Chosen) -> anyhow::Result<bool> {
     Ok(true)
 }
 
+/// Asks for the folder of tools; the inner value is none for one of the home's own. A folder
+/// that would show the home is not offered: the engine would refuse it after the last question.
+fn ask_folder(home: &Path) -> anyhow::Result<Option<Option<PathBuf>>> {
+    let here = std::env::current_dir().context("this folder is gone")?;
+    let shown = text::one_line(&here.display().to_string());
+    let this = format!("this folder: {shown}");
+    let mut words = vec!["a new folder in the home"];
+    let meets = meeting(&here, home);
+    let question = match meets {
+        None => {
+            words.push(&this);
+            "Which folder may tools read and write?".to_owned()
+        }
+        Some(how) => format!(
+            "Which folder may tools read and write? (not {shown}, which {how} the home; \
+             `--folder DIR` names another)"
+        ),
+    };
+    let number = pick(&question, &words, "the folder");
+    Ok(number.map(|number| (number == 1).then_some(here)))
+}
+
 /// The first preset.
 const PRESETS_FIRST: &str = "starter";
 
-/// One of several; the first for any other key. Nothing if nothing more can be typed.
+/// One of several. Asks again for any other word: a slip must not choose. Nothing if nothing
+/// more can be typed.
 fn pick(head: &str, words: &[&str], about: &str) -> Option<usize> {
     let choices = words.iter().enumerate();
     let choices = choices.map(|(number, words)| ((number + 1).to_string(), (*words).to_owned()));
@@ -217,15 +242,50 @@ fn pick(head: &str, words: &[&str], about: &str) -> Option<usize> {
         parts: Vec::new(),
         about: about.to_owned(),
         choices: choices.collect(),
-        otherwise: words
-            .first()
-            .map_or_else(String::new, |first| (*first).to_owned()),
+        otherwise: "ask again".to_owned(),
     };
-    match console::ask(&sheet, &Wanted::default()) {
-        Typed::Key(key) => key.parse::<usize>().ok()?.checked_sub(1),
-        Typed::Otherwise => Some(0),
-        Typed::Ended | Typed::Withdrawn | Typed::Nowhere => None,
+    for _ in 0..ASKED_MAX {
+        match console::ask(&sheet, &Wanted::default()) {
+            Typed::Key(key) => return key.parse::<usize>().ok()?.checked_sub(1),
+            Typed::Otherwise => {}
+            Typed::Ended | Typed::Withdrawn | Typed::Nowhere => return None,
+        }
     }
+    None
+}
+
+/// A folder that was named and can be that of tools.
+fn usable(folder: &Path, home: &Path) -> anyhow::Result<PathBuf> {
+    let shown = text::one_line(&folder.display().to_string());
+    let folder = existing(folder)?;
+    match meeting(&folder, home) {
+        // In the home there are folders for tools; the engine knows them.
+        None | Some(LIES_IN) => Ok(folder),
+        Some(how) => bail!(
+            "`{shown}` {how} the home `{}`, which no tool may reach; name another folder",
+            text::one_line(&home.display().to_string())
+        ),
+    }
+}
+
+/// How a folder meets the home, so that tools in the one would reach the other.
+fn meeting(folder: &Path, home: &Path) -> Option<&'static str> {
+    let (folder, home) = (resolved(folder), resolved(home));
+    match (home.starts_with(&folder), folder.starts_with(&home)) {
+        (true, true) => Some("is"),
+        (true, false) => Some("holds"),
+        (false, true) => Some(LIES_IN),
+        (false, false) => None,
+    }
+}
+
+/// A path without links, as far as it is there.
+fn resolved(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|above| {
+        let real = above.canonicalize().ok()?;
+        Some(real.join(path.strip_prefix(above).ok()?))
+    });
+    there.unwrap_or_else(|| path.to_path_buf())
 }
 
 fn existing(folder: &Path) -> anyhow::Result<PathBuf> {

@@ -32,6 +32,36 @@ fn four_answers_make_the_settings_and_connect_the_client() {
     assert!(shown.contains("ringfence approvals watch"), "{shown}");
 }
 
+/// A first run in the folder that holds the home: the choice that would fail is not offered,
+/// and a slip chooses nothing.
+#[test]
+fn a_folder_that_holds_the_home_is_not_offered() {
+    let folder = scratch("init-holds");
+    let program = env!("CARGO_BIN_EXE_ringfence");
+    let line = format!("HOME={} {program} init --home below/ring", folder.display());
+    let mut terminal = Terminal::start(&line, &folder);
+    // No client; a slip and the first tools; a slip and a folder in the home.
+    for (number, answer) in ["5\n", "banana\n", "1\n", "2\n", "1\n"]
+        .into_iter()
+        .enumerate()
+    {
+        terminal.answer(answer, number + 1);
+    }
+    let (status, shown) = terminal.end();
+    assert_eq!(status.code(), Some(0), "{shown}");
+    assert_eq!(
+        shown.matches("anything else = ask again").count(),
+        5,
+        "{shown}"
+    );
+    assert!(!shown.contains("2 = this folder"), "{shown}");
+    let unbroken = shown.replace("\r\n| ", " ");
+    assert!(unbroken.contains("holds the home"), "{shown}");
+    let settings = fs::read_to_string(folder.join("below/ring/ringfence.toml")).unwrap();
+    assert!(settings.contains("workspace = \"workspace\""), "{settings}");
+    assert!(settings.contains("preset = \"starter\""), "{settings}");
+}
+
 #[test]
 fn flags_are_enough_and_settings_that_are_there_stay() {
     let folder = scratch("init-flags");
@@ -60,9 +90,16 @@ fn flags_are_enough_and_settings_that_are_there_stay() {
         assert!(said.contains(words), "{said}");
         assert!(!path.exists());
     }
-    // A workspace that would hold the home is refused by the engine, and taken back.
+    // A workspace that would hold the home is refused before anything is made.
     let (code, said) = init(&["--yes", "--folder", "."]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("`.` holds the home"), "{said}");
+    assert!(!folder.join("ring").exists(), "{said}");
+    // One in the home is refused by the engine, and the settings are taken back.
+    fs::create_dir_all(folder.join("ring/tools")).unwrap();
+    let (code, said) = init(&["--yes", "--folder", "ring/tools"]);
     assert_eq!((code, path.exists()), (Some(2), false), "{said}");
+    assert!(said.contains("no settings were written"), "{said}");
     // A client that is not there leaves good settings.
     let (code, said) = init(&["--yes", "--client", "cursor"]);
     assert_eq!(code, Some(0), "{said}");
