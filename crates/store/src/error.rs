@@ -36,9 +36,12 @@ pub enum StoreError {
     },
     /// Another user of the machine can change settings, rules, tools or the store.
     #[error(
-        "{who} can write to `{}`, and could set rules or publish tools; run `chmod go-w` on it{}",
+        "{who} can write to `{}`, and could set rules or publish tools; {}",
         .path.display(),
-        match .who { OtherUsers::Owner(_) => ", or make it yours with `chown`", OtherUsers::Anyone => "" }
+        match .who {
+            OtherUsers::Owner(_) => "run the command as that user, or make the home yours with `chown`",
+            OtherUsers::Anyone => "run `chmod go-w` on it",
+        }
     )]
     Writable {
         /// The file or folder.

@@ -52,7 +52,7 @@ pub use audit::retention::{Removed, Retention};
 pub use audit::settings::{Durability, Room, StoreSettings};
 pub use audit::shipped::{ShipStatus, shipped_through};
 pub use audit::write::queue::OpenRow;
-pub use error::StoreError;
+pub use error::{OtherUsers, StoreError};
 pub use exchange::HeadExchange;
 pub use home::{serving, settings};
 pub use postgres::address::{SecretReader, set_secret_reader};

@@ -351,6 +351,61 @@ fn a_home_that_cannot_be_written_is_named_with_the_fix() {
     );
 }
 
+/// The home of a service: root does not obey what another user could write, and is told how
+/// to act as that user.
+#[test]
+fn root_is_told_how_to_use_a_home_of_another_user() {
+    if !is_root() {
+        return;
+    }
+    let folder = scratch("first-foreign");
+    ordinary_home(&folder, "");
+    let list = || {
+        said(
+            &ringfence(&["list", "--home", "ring"])
+                .within(&folder)
+                .output(),
+        )
+    };
+    let (code, shown) = list();
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(shown.contains("user 65534 can write to "), "{shown}");
+    let hint = "hint: `setpriv --reuid=65534 --regid=65534 --clear-groups ringfence …`";
+    assert!(shown.contains(hint), "{shown}");
+    // One of the users that systemd gives to units: no process outside can enter its home.
+    std::os::unix::fs::lchown(folder.join("ring"), Some(64_000), Some(64_000)).unwrap();
+    let (code, shown) = list();
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(
+        shown.contains("hint: that is the home of a systemd unit"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("-p DynamicUser=yes -p User=ringfence"),
+        "{shown}"
+    );
+    assert!(!shown.contains("setpriv"), "{shown}");
+}
+
+/// Settings that cannot be read need other rights, not other words.
+#[test]
+fn settings_that_cannot_be_read_are_told_from_wrong_ones() {
+    let folder = scratch("first-unreadable");
+    ordinary_home(&folder, "");
+    let settings = folder.join("ring/ringfence.toml");
+    fs::set_permissions(&settings, fs::Permissions::from_mode(0o000)).unwrap();
+    let (code, shown) = as_ordinary_user(&["doctor", "--home", "ring"], &folder);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("DOWN  settings"), "{shown}");
+    assert!(shown.contains("fix: user "), "{shown}");
+    assert!(!shown.contains("mend ringfence.toml"), "{shown}");
+    // The control: words that are wrong.
+    fs::set_permissions(&settings, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&settings, "[audit]\nnothing = 1\n").unwrap();
+    let (_, shown) = as_ordinary_user(&["doctor", "--home", "ring"], &folder);
+    assert!(shown.contains("fix: mend ringfence.toml"), "{shown}");
+}
+
 /// A slip in `--home` must not look like a home in which all is well.
 #[test]
 fn a_home_that_is_not_there_is_said_and_not_made() {

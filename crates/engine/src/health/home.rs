@@ -103,7 +103,7 @@ pub fn examine(
     }
     findings.extend(file_times(home));
     findings.push(answers(home));
-    findings.extend(opened(home));
+    findings.extend(opened(home, fix));
     findings.extend(folders(home));
     findings
 }
@@ -308,13 +308,15 @@ fn span(ms: i64) -> String {
 }
 
 /// Settings, documents and the room of the audit, as the engine finds them.
-fn opened(home: &Path) -> Vec<HomeFinding> {
+fn opened(home: &Path, fix: &dyn Fn(&StoreError) -> Option<String>) -> Vec<HomeFinding> {
     let settings =
         // Silent: what it would say is told as findings.
         EngineSettings::new(home.to_path_buf(), Environment::empty(), Alarm::new(|_| ()));
     match Engine::open(settings) {
-        Err(EngineError::Store(error)) if is_of_shared_store(&error) => {
-            vec![wrong("settings", causes(&error), SHARED_STORE_FIX)]
+        // They may be right, and only not readable: nothing in them is to be mended then.
+        Err(EngineError::Store(error)) => {
+            let fix = fix(&error).unwrap_or_else(|| store_fix(&error).to_owned());
+            vec![wrong("settings", causes(&error), fix)]
         }
         Err(error) => vec![wrong("settings", error.to_string(), "mend ringfence.toml")],
         Ok(engine) => vec![names(&engine), room(&engine), tools(&engine)],

@@ -13,14 +13,20 @@ use crate::limit;
 /// Creates a folder that only its owner can enter. An existing folder keeps its
 /// mode: it may be one that others need, named by mistake.
 pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
-    if !path.is_dir() {
-        let made = fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path);
-        made.map_err(|error| StoreError::file("create", path, error))?;
+    match fs::metadata(path) {
+        Ok(about) if about.is_dir() => return Ok(()),
+        // It may well be there, behind a folder of another user: making it would fail with
+        // words that lead astray.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(StoreError::file("look at", path, error));
+        }
+        Ok(_) | Err(_) => {}
     }
-    Ok(())
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path);
+    made.map_err(|error| StoreError::file("create", path, error))
 }
 
 /// Syncs a folder. Without this the name of a new or renamed file can be lost in a

@@ -61,6 +61,12 @@ fn a_home_of_another_user_is_refused() {
     let error = Store::open(&home.path, StoreSettings::standard()).expect_err("refused");
     let sentence = error.to_string();
     assert!(sentence.contains("user 4321"), "{sentence}");
+    // Taking rights away from an owner would change nothing.
+    assert!(
+        sentence.contains("run the command as that user"),
+        "{sentence}"
+    );
+    assert!(!sentence.contains("go-w"), "{sentence}");
     std::os::unix::fs::chown(&home.path, Some(0), None).unwrap();
     assert!(Store::open(&home.path, StoreSettings::standard()).is_ok());
 }
