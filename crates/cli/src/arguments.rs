@@ -560,6 +560,9 @@ pub(crate) struct AuditPrune {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "bash reads that file where its package `bash-completion` is installed. For zsh make\nthe folder, and write `fpath+=~/.zfunc` before `compinit` into ~/.zshrc."
+)]
 pub(crate) struct Completions {
     /// The shell
     #[arg(value_name = "SHELL")]
@@ -613,7 +616,9 @@ pub(crate) struct Common {
 impl CommandLine {
     /// Reads the process's arguments.
     pub(crate) fn read() -> Result<CommandLine, clap::Error> {
-        let mut matches = help::command().try_get_matches()?;
+        let command = help::command();
+        let words = help::as_option(&command, std::env::args_os().collect());
+        let mut matches = command.try_get_matches_from(words)?;
         CommandLine::from_arg_matches_mut(&mut matches)
     }
 

@@ -124,8 +124,8 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         "expose",
         &[
             ("ringfence expose", "show what clients can call"),
-            ("ringfence expose countWords readFile", "add two tools"),
-            ("ringfence expose readFile --exclude", "never this one"),
+            ("ringfence expose countWords readTextFile", "add two tools"),
+            ("ringfence expose readTextFile --exclude", "never this one"),
         ],
     ),
     (
@@ -296,7 +296,7 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         &[
             ("ringfence explain 0198c0de", "a recorded call"),
             (
-                "ringfence explain --tool readFile --caller cursor",
+                "ringfence explain --tool readTextFile --caller cursor",
                 "one not made",
             ),
         ],
@@ -511,10 +511,7 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
     (
         "completions",
         &[
-            (
-                "ringfence completions bash > ~/.bash_completion.d/ringfence",
-                "",
-            ),
+            ("ringfence completions bash >> ~/.bash_completion", ""),
             ("ringfence completions zsh > ~/.zfunc/_ringfence", ""),
             (
                 "ringfence completions fish > ~/.config/fish/completions/ringfence.fish",

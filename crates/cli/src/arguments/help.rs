@@ -1,6 +1,8 @@
 //! Help for people: the commands grouped by task, and examples at the end of every
 //! page. Both come from tables that a test holds complete.
 
+use std::ffi::OsString;
+
 use clap::{Command, CommandFactory as _};
 
 use super::CommandLine;
@@ -73,6 +75,28 @@ pub(crate) fn command() -> Command {
     let command = with_examples(CommandLine::command(), "");
     let template = template(&command);
     command.help_template(template)
+}
+
+/// `help COMMAND` as `COMMAND --help`, which is what other programs taught people to type. A
+/// subcommand of clap's would double every command in the completions and the manual.
+pub(crate) fn as_option(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
+    let mut group = command;
+    for index in 1..words.len() {
+        let Some(word) = words.get(index).and_then(|word| word.to_str()) else {
+            break;
+        };
+        // Where no command can stand, `help` is the name of a tool or a file.
+        if word == "help" && group.has_subcommands() {
+            words.remove(index);
+            words.push("--help".into());
+            break;
+        }
+        let Some(below) = group.find_subcommand(word) else {
+            break;
+        };
+        group = below;
+    }
+    words
 }
 
 /// What clap prints by itself, with our headings in the place of one list.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command as Process;
 
 use clap::Parser as _;
+use engine::catalog::Catalog;
 
 use super::*;
 use crate::arguments::manual;
@@ -59,7 +60,12 @@ fn words_of(line: &str) -> Vec<String> {
         format!("ringfence() {{ printf '%s\\0' ringfence \"$@\" >&2; }}; man() {{ :; }}; {line}");
     let scratch = std::env::temp_dir();
     let output = Process::new("sh")
-        .args(["-c", &script.replace(" > ", " >/dev/null #")])
+        .args([
+            "-c",
+            &script
+                .replace(" >> ", " > ")
+                .replace(" > ", " >/dev/null #"),
+        ])
         .current_dir(scratch)
         .env_clear()
         .output()
@@ -87,6 +93,72 @@ fn every_example_is_a_command_line_of_the_command_it_stands_under() {
             }
         }
     }
+}
+
+#[test]
+fn help_may_be_asked_for_as_a_command() {
+    let read = |line: &str| {
+        let words = line.split(' ').map(OsString::from).collect();
+        let words = as_option(&command(), words).into_iter();
+        let words: Vec<_> = words
+            .map(|word| word.into_string().expect("text"))
+            .collect();
+        words.join(" ")
+    };
+    for (line, expected) in [
+        ("ringfence help", "ringfence --help"),
+        ("ringfence help run", "ringfence run --help"),
+        ("ringfence help audit list", "ringfence audit list --help"),
+        ("ringfence audit help", "ringfence audit --help"),
+        ("ringfence audit help list", "ringfence audit list --help"),
+        // Names of tools and values of options.
+        ("ringfence run help", "ringfence run help"),
+        ("ringfence show help", "ringfence show help"),
+        (
+            "ringfence audit list --tool help",
+            "ringfence audit list --tool help",
+        ),
+        ("ringfence --version help", "ringfence --version help"),
+        ("ringfence", "ringfence"),
+    ] {
+        assert_eq!(read(line), expected);
+    }
+    let words = as_option(
+        &command(),
+        vec!["ringfence".into(), "help".into(), "keys".into()],
+    );
+    let error = command().try_get_matches_from(words).expect_err("help");
+    assert!(!error.use_stderr(), "{error}");
+}
+
+/// Tools that a reader of the examples is taken to have written.
+const OWN_TOOLS: &[&str] = &["countVowels", "myTool"];
+
+/// Every name of a tool in an example is that of a bundled one, so that the line can be
+/// tried as it is.
+#[test]
+fn the_tools_of_the_examples_are_there() {
+    let catalog = Catalog::bundled().expect("the bundled tools");
+    let bundled = catalog.names();
+    let is_name = |word: &&str| {
+        let mut letters = word.chars();
+        letters
+            .next()
+            .is_some_and(|first| first.is_ascii_lowercase())
+            && letters.clone().any(|letter| letter.is_ascii_uppercase())
+            && letters.all(|letter| letter.is_ascii_alphanumeric())
+    };
+    let mut seen = 0;
+    for (_, examples) in example::EXAMPLES {
+        for (line, _) in *examples {
+            for name in line.split(' ').filter(is_name) {
+                let is_there = OWN_TOOLS.contains(&name) || bundled.contains(name);
+                assert!(is_there, "{line}: there is no tool `{name}`");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen >= 10, "only {seen} names");
 }
 
 #[test]
