@@ -7,6 +7,7 @@ use std::sync::Arc;
 use model::config::ApprovalsConfig;
 use model::govern::approval::{self, ApprovalScope, ApprovalState, Channel, authority};
 use model::policy::risk::Level;
+use model::record::audit::{Act, Notice};
 use model::word::Word as _;
 use model::{document::digest, limits, text};
 use store::approvals::{ChangedArguments, GivenAnswer, WaitingPlace};
@@ -14,7 +15,7 @@ use store::{Approval, Store, StoreError};
 use tokio::sync::Notify;
 
 use super::words;
-use crate::notice::{AnswerNotice, with_notice};
+use crate::notice::{AnswerNotice, loudly, with_notice};
 use crate::question::ApprovalAnswer;
 use crate::registry::Registry;
 use crate::services::{Alarm, Clock};
@@ -139,6 +140,9 @@ impl AnswerWriter {
             };
             // The same question may wait there already; then that one is waited for.
             let id = approvals.wait_at(&question.id, place, now_ms)?;
+            if answer == ApprovalAnswer::NotRendered {
+                self.tell_unread(question, &id, given);
+            }
             return Ok(Approval {
                 id,
                 ..question.clone()
@@ -171,6 +175,35 @@ impl AnswerWriter {
             ApprovalState::Expired | ApprovalState::Pending => Err(AnswerFault::Expired),
             state => Err(AnswerFault::Answered(state)),
         }
+    }
+
+    /// Says and writes down that an answer did not count because no person can have read the
+    /// question. Once for a question: it then waits in the inbox.
+    ///
+    /// Attack: a client that answers by itself is asked again with every repetition of its
+    /// call, and would fill the log of the server and the audit.
+    fn tell_unread(&self, question: &Approval, id: &str, given: &Given<'_>) {
+        if question.place == WaitingPlace::Inbox {
+            return;
+        }
+        let message = format!(
+            "the client of `{}` answered a question about a call of `{}` faster than a person reads \
+             it; the answer does not count, and the question waits in the inbox",
+            text::one_line(&question.caller),
+            text::one_line(&question.tool),
+        );
+        self.alarm.raise(&message);
+        let notice = Notice::new(
+            Act::ApprovalUnread,
+            given.by,
+            given.channel.word(),
+            &message,
+        )
+        .about(id)
+        .detail("tool", &question.tool)
+        .detail("caller", &question.caller)
+        .detail("callId", &question.call_id);
+        loudly(&self.store, &self.alarm, notice);
     }
 
     /// The answer and its notice: the notice first where the answer grants something.

@@ -140,6 +140,57 @@ async fn answers_say_who_gave_them_and_through_what() {
     world.assert_whole();
 }
 
+/// An answer that no person can have given is not dropped in silence. One warning and one
+/// notice for each question, however often its client answers it.
+#[tokio::test]
+async fn an_answer_faster_than_a_person_is_told_once() {
+    let world = asks().await;
+    let client = Says::new(ApprovalAnswer::NotRendered);
+    let call = |arguments: serde_json::Value| {
+        let mut request = CallRequest::new(Caller::named("ann"), Origin::Mcp, "mail", arguments);
+        request.approver = Some(client.clone());
+        world.made(request)
+    };
+    let unread = || {
+        let all = notices(&world).into_iter();
+        let unread = all.filter(|notice| notice.act == Act::ApprovalUnread);
+        unread.collect::<Vec<_>>()
+    };
+    let warnings = || {
+        let alarms = world.alarms.lock().unwrap();
+        let told = alarms
+            .iter()
+            .filter(|it| it.contains("faster than a person reads"));
+        told.count()
+    };
+    let outcome = call(json!({})).await;
+    assert_eq!(error(&outcome).0, "approval.pending");
+    assert_eq!((unread().len(), warnings()), (1, 1));
+    let [notice] = unread().try_into().expect("one notice");
+    assert_eq!(
+        (notice.by.as_str(), notice.through.as_str()),
+        ("ann", "elicitation")
+    );
+    assert_eq!(notice.details["tool"], "mail");
+    assert_eq!(notice.details["callId"], outcome.call_id);
+    let waiting = world.engine.approvals().list(Listing::Pending).unwrap();
+    assert_eq!(notice.about.as_ref(), waiting.first().map(|row| &row.id));
+    for _ in 0..2 {
+        assert_eq!(error(&call(json!({})).await).0, "approval.pending");
+    }
+    assert_eq!((unread().len(), warnings()), (1, 1), "of the same question");
+    assert_eq!(
+        world
+            .engine
+            .approvals()
+            .list(Listing::Pending)
+            .unwrap()
+            .len(),
+        1
+    );
+    world.assert_whole();
+}
+
 #[tokio::test]
 async fn without_its_notice_an_approval_does_not_count() {
     let world = asks().await;

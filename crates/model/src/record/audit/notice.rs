@@ -98,6 +98,9 @@ pub enum Act {
     /// A question was answered.
     #[serde(rename = "approval.answered")]
     ApprovalAnswered,
+    /// A client answered faster than a person reads; the question waits on.
+    #[serde(rename = "approval.unread")]
+    ApprovalUnread,
     /// An approval was revoked.
     #[serde(rename = "approval.revoked")]
     ApprovalRevoked,
@@ -189,12 +192,13 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 34] = [
+    pub const ALL: [Act; 35] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
         Act::ShadowRefused,
         Act::ApprovalAnswered,
+        Act::ApprovalUnread,
         Act::ApprovalRevoked,
         Act::KeyMade,
         Act::KeyReplaced,
@@ -235,6 +239,7 @@ impl Act {
             Act::RulesChanged => "rules.changed",
             Act::ShadowRefused => "shadow.refused",
             Act::ApprovalAnswered => "approval.answered",
+            Act::ApprovalUnread => "approval.unread",
             Act::ApprovalRevoked => "approval.revoked",
             Act::KeyMade => "key.made",
             Act::KeyReplaced => "key.replaced",

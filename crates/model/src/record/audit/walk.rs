@@ -292,6 +292,7 @@ impl Walk {
             | Act::RulesChanged
             | Act::ShadowRefused
             | Act::ApprovalAnswered
+            | Act::ApprovalUnread
             | Act::ApprovalRevoked
             | Act::KeyMade
             | Act::KeyReplaced
