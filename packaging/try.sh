@@ -118,6 +118,10 @@ try_archive() {
 # The checksums are right, and where RELEASE_KEY names a public key, signed by it.
 try_sums() {
     (cd "$files" && sha256sum --quiet -c SHA256SUMS)
+    # One who downloads one file checks that one.
+    mkdir "$work/one"
+    cp "$files/SHA256SUMS" "$files"/ringfence-*-linux.tar.gz "$work/one"
+    (cd "$work/one" && sha256sum --quiet --ignore-missing -c SHA256SUMS)
     [ "${RELEASE_KEY-}" ] || return 0
     echo "release $(cat "$RELEASE_KEY")" >"$work/signers"
     local verify=(ssh-keygen -q -Y verify -f "$work/signers" -I release -n ringfence-release
@@ -205,6 +209,18 @@ try_docker() {
     echo "$hello" | timeout 60 "${docker[@]}" "${hardened[@]}" stdio >"$work/stdio-docker"
     grep -q '"serverInfo"' "$work/stdio-docker"
     "${docker[@]}" "${hardened[@]}" audit verify >/dev/null
+    # What an operator does in a container that runs.
+    local running
+    running=$("${docker[@]}" run -d --network none --read-only --cap-drop ALL \
+        -v ringfence:/var/lib/ringfence "$image")
+    for _ in $(seq 100); do
+        "${docker[@]}" exec "$running" ringfence studio --no-open >"$work/studio-docker" 2>&1 && break
+        sleep 0.1
+    done
+    grep -q '^Code: ' "$work/studio-docker"
+    "${docker[@]}" exec "$running" ringfence keys add laptop 2>/dev/null | grep '^rf_' >/dev/null
+    "${docker[@]}" exec "$running" ringfence approvals list >/dev/null
+    "${docker[@]}" rm -f "$running" >/dev/null
     try_jail "$image"
     kill "$(cat "$work/pid")"
     wait "$server" || true
@@ -360,22 +376,6 @@ token=$(cat /var/lib/private/ringfence/token)
 curl -sS -m 20 -H "authorization: Bearer $token" -H 'content-type: application/json' \
     -H 'accept: application/json, text/event-stream' -H 'mcp-protocol-version: 2026-07-28' \
     -H 'mcp-method: tools/call' -H 'mcp-name: countWords' -d "$CALL" http://127.0.0.1:7464/mcp | grep '"words":2'
-# The journal names the file of the token, and does not show the token.
-journalctl --no-pager -o cat -u ringfence | grep -q ringfence/token
-if journalctl --no-pager -o cat -u ringfence | grep -q "$token"; then exit 1; fi
-systemctl stop ringfence
-[ "$(systemctl show ringfence -p Result --value)" = success ]
-LOOK
-    local status=0
-    CALL='{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"countWords","arguments":{"text":"one two"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"try","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}' \
-        timeout 120 nsenter -t "$first" -m -p -C -n -u -i --root="/proc/$first/root" --wd=/ \
-        bash -euc "$(cat "$work/look")" >"$work/look-systemd" 2>&1 || status=$?
-    kill -9 "$first"
-    wait "$server" 2>/dev/null || true
-    server=
-    for _ in $(seq 50); do
-        find "$group" -depth -type d -exec rmdir {} + 2>/dev/null && break
-        sleep 0.1
 # What an operator does beside the unit, the way the guide says; the bus takes the order.
 if [ -x /usr/bin/dbus-daemon ]; then
     mkdir -p /run/dbus
@@ -393,6 +393,22 @@ fi
 # Root alone does not obey a home of another user, and is told the way above.
 if ringfence audit verify --home /var/lib/ringfence 2>/tmp/refused; then exit 1; fi
 grep -q 'systemd-run .* -p DynamicUser=yes' /tmp/refused
+# The journal names the file of the token, and does not show the token.
+journalctl --no-pager -o cat -u ringfence | grep -q ringfence/token
+if journalctl --no-pager -o cat -u ringfence | grep -q "$token"; then exit 1; fi
+systemctl stop ringfence
+[ "$(systemctl show ringfence -p Result --value)" = success ]
+LOOK
+    local status=0
+    CALL='{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"countWords","arguments":{"text":"one two"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"try","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}' \
+        timeout 120 nsenter -t "$first" -m -p -C -n -u -i --root="/proc/$first/root" --wd=/ \
+        bash -euc "$(cat "$work/look")" >"$work/look-systemd" 2>&1 || status=$?
+    kill -9 "$first"
+    wait "$server" 2>/dev/null || true
+    server=
+    for _ in $(seq 50); do
+        find "$group" -depth -type d -exec rmdir {} + 2>/dev/null && break
+        sleep 0.1
     done
     return "$status"
 }
