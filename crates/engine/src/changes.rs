@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use host::files::changes::{
     self, ChangeLayer, ChangeRule, ChangesFault, CollectedChanges, FileChange,
 };
-use host::files::{CopyError, copy_tree};
+use host::files::{CopyError, copy_tree, remove_folder};
 use model::document::digest;
 use model::reason::Reason;
 use model::record::audit::Status;
@@ -117,6 +117,16 @@ impl Staging {
         self.path.join(WORK)
     }
 
+    /// Empties the part of the kernel, for another program over the same layer.
+    pub(crate) fn empty_work(&self) -> io::Result<()> {
+        if self.layer != ChangeLayer::Overlay {
+            return Ok(());
+        }
+        let work = self.work();
+        remove_if_there(&work)?;
+        make_folder(&work)
+    }
+
     pub(crate) fn layer(&self) -> ChangeLayer {
         self.layer
     }
@@ -135,7 +145,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         if !self.is_kept {
             // What cannot be removed now is removed when an engine is next opened.
-            let _ = fs::remove_dir_all(&self.path);
+            let _ = remove_folder(&self.path);
         }
     }
 }
@@ -179,7 +189,7 @@ impl KeptChanges {
         // Before the rename, so that a set under its name is always whole.
         fs::write(staging.path.join(RECORD), text)?;
         // The same changes may have been kept before.
-        let _ = fs::remove_dir_all(&path);
+        remove_if_there(&path)?;
         fs::rename(&staging.path, &path)?;
         staging.is_kept = true;
         self.bound();
@@ -207,7 +217,7 @@ impl KeptChanges {
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         {
-            let _ = fs::remove_dir_all(self.folder.join(format!("new-{call_id}")));
+            let _ = remove_folder(&self.folder.join(format!("new-{call_id}")));
         }
     }
 
@@ -239,7 +249,7 @@ impl KeptChanges {
             let age = entry.metadata().and_then(|about| about.modified());
             let age = age.ok().and_then(|modified| modified.elapsed().ok());
             if age.is_some_and(|age| age > age_max) {
-                let _ = fs::remove_dir_all(entry.path());
+                let _ = remove_folder(&entry.path());
             }
         }
     }
@@ -258,7 +268,7 @@ impl KeptChanges {
         sets.sort();
         let over = sets.len().saturating_sub(limit::CHANGES_KEPT_MAX);
         for (_, path) in sets.into_iter().take(over) {
-            let _ = fs::remove_dir_all(path);
+            let _ = remove_folder(&path);
         }
     }
 }
@@ -271,7 +281,7 @@ impl KeptSet {
 
     /// It was copied, and is not needed any more.
     pub(crate) fn remove(&self) {
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove_folder(&self.path);
     }
 
     /// The changes in words. `lower` is the operator's folder. Blocks on the disk.
@@ -313,6 +323,13 @@ pub(crate) fn note_copied(powers: &Powers, function: &str, copied: &[FileChange]
             "kind": "file", "function": function, "changes": copied.len(), "unnamed": more,
             "digest": listed, "refusal": null,
         }));
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match remove_folder(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 

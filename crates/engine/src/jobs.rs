@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use host::files::remove_folder;
 use model::config::ToolboxConfig;
 use model::record::audit::notice::SERVER;
 use model::record::audit::{Act, Notice};
@@ -184,7 +185,7 @@ impl RunningJobs {
             let age = entry.metadata().and_then(|about| about.modified());
             let age = age.ok().and_then(|modified| modified.elapsed().ok());
             if age.is_some_and(|age| age > age_max) {
-                let _ = std::fs::remove_dir_all(entry.path());
+                let _ = remove_folder(&entry.path());
             }
         }
     }
@@ -227,7 +228,7 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
     let ran = jailer.run(command, &limits, &mut stdout, &mut stderr).await;
     let (stdout_bytes, stderr_bytes) = (stdout.bytes(), stderr.bytes());
     // What cannot be removed now is removed when an engine is next opened.
-    let _ = std::fs::remove_dir_all(own);
+    let _ = remove_folder(&own);
     let (changes, lost) = match keep_changes(aside).await {
         Ok(changes) => (changes, None),
         Err(why) => (None, Some(format!("what the job changed is lost: {why}"))),

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use host::files::remove_folder;
 use model::limits;
 
 use crate::limit;
@@ -40,7 +41,7 @@ impl Scratch {
             let age = entry.metadata().and_then(|about| about.modified());
             let age = age.ok().and_then(|modified| modified.elapsed().ok());
             if age.is_some_and(|age| age > SWEEP_AGE_MIN) {
-                let _ = std::fs::remove_dir_all(entry.path());
+                let _ = remove_folder(&entry.path());
             }
         }
     }
@@ -49,6 +50,6 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // What cannot be removed now is removed when an engine is next opened.
-        let _ = std::fs::remove_dir_all(&self.path);
+        let _ = remove_folder(&self.path);
     }
 }

@@ -31,6 +31,7 @@ mod protect;
 mod quota;
 mod read;
 mod refusal;
+mod remove;
 mod replace;
 mod repository;
 mod root;
@@ -56,6 +57,7 @@ use crate::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
 
 pub use copy::{CopyError, copy_tree};
 pub use protect::ProtectedHome;
+pub use remove::remove_folder;
 pub use untouchable::untouchable;
 
 /// What an absolute path is to a repository around it, if the repository's settings name it

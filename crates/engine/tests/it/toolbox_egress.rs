@@ -20,10 +20,7 @@ use crate::catalog_lab::authority_pem;
 use crate::toolbox::{events, until};
 use crate::toolbox_forge::{FORGE, Forge, MIRROR, OTHER};
 use crate::toolbox_remote::settings;
-use crate::world::{Home, World, error, worker};
-
-/// Starts a program under a filter that refuses namespaces, as a default container does.
-const WITHOUT_NAMESPACES: &str = include_str!("toolbox_egress/without_namespaces.py");
+use crate::world::{Home, WITHOUT_NAMESPACES, World, error, worker};
 
 /// On which rung programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

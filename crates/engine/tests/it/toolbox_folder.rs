@@ -15,7 +15,7 @@ use store::Filter;
 use crate::toolbox::{done, until};
 use crate::toolbox_egress::ended;
 use crate::toolbox_forge::{FORGE, Forge, OTHER, git};
-use crate::world::{Home, Says, World, error};
+use crate::world::{Again, Home, Says, World, again, error};
 
 /// A folder of the operator's, beside the home.
 pub(crate) struct Project {
@@ -408,6 +408,49 @@ async fn git_tools_change_the_folder_at_once_and_only_what_is_gits() {
     assert!(git(&project.path, &["branch", "--list", "topic"]).contains("topic"));
     assert_eq!(project.read(".git/config").unwrap(), config);
     git(&project.path, &["fsck", "--strict"]);
+}
+
+/// An overlay leaves a folder that its owner may not enter, and so may a program. Root does.
+#[tokio::test]
+async fn an_ordinary_user_changes_the_folder_too_and_nothing_is_left() {
+    let this = "toolbox_folder::an_ordinary_user_changes_the_folder_too_and_nothing_is_left";
+    if !again(this, Again::OrdinaryUser) {
+        return;
+    }
+    let project = Project::new();
+    git(&project.path, &["init", "-q", "-b", "main"]);
+    project.write("file", "one\n");
+    git(&project.path, &["add", "-A"]);
+    git(&project.path, &["commit", "-q", "-m", "first"]);
+    let world = world(&settings(&project, ALLOW));
+    project.write("file", "two\n");
+    done(&world, "gitAdd", json!({"paths": ["file"]})).await;
+    let made = done(&world, "gitCommit", json!({"message": "second"})).await;
+    assert_eq!(
+        json!(git(&project.path, &["rev-parse", "HEAD"])),
+        made["commit"]
+    );
+    // The same changes twice are one set.
+    let denies = settings(&project, &ASK_COPY.replace("\"ask\"", "\"deny\""));
+    world.home.file("ringfence.toml", &denies);
+    let change = json!({"command": "echo three > file; mkdir -p $HOME/a/b; chmod 000 $HOME/a"});
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let outcome = world.call("shell", change.clone()).await;
+        let value = outcome.value.clone().unwrap();
+        assert_eq!(value["changes"]["why"]["code"], "rule.denied", "{value}");
+        ids.push(value["changes"]["id"].clone());
+        let own = world.home.path.join("scratch").join(&outcome.call_id);
+        assert!(!own.exists());
+    }
+    assert_eq!(ids[0], ids[1]);
+    let allows = settings(&project, ALLOW);
+    world.home.file("ringfence.toml", &allows);
+    done(&world, "applyChanges", json!({"changes": ids[0]})).await;
+    assert_eq!(project.read("file").unwrap(), "three\n");
+    let kept = std::fs::read_dir(world.home.path.join("changes")).unwrap();
+    let kept: Vec<_> = kept.flatten().map(|entry| entry.path()).collect();
+    assert!(kept.is_empty(), "{kept:?}");
 }
 
 /// A job's changes wait under its id.

@@ -197,6 +197,56 @@ impl World {
     }
 }
 
+/// Starts a program under a filter that refuses namespaces, as a default container does.
+pub(crate) const WITHOUT_NAMESPACES: &str = include_str!("toolbox_egress/without_namespaces.py");
+
+/// How a test runs again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// As a user who may not enter what its owner may not.
+    OrdinaryUser,
+    /// The same, on a machine that has no namespaces.
+    WithoutNamespaces,
+}
+
+/// Runs a test of this program in a process of its own, in another place. `true` if this is
+/// that process, so that the test goes on.
+pub(crate) fn again(test: &str, how: Again) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    const MARK: &str = "RINGFENCE_TEST_AGAIN";
+    let is_root = rustix::process::geteuid().is_root();
+    let is_there = how == Again::OrdinaryUser && !is_root;
+    if is_there || std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    let this = std::env::current_exe().unwrap();
+    let place = Home::new();
+    let program = match how {
+        Again::OrdinaryUser => this,
+        Again::WithoutNamespaces => {
+            let path = place.path.join("without-namespaces");
+            let text = WITHOUT_NAMESPACES.replace("@PROGRAM@", this.to_str().unwrap());
+            std::fs::write(&path, text).unwrap();
+            let mode = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(&path, mode).unwrap();
+            path
+        }
+    };
+    let mut command = std::process::Command::new(program);
+    command.args([test, "--exact"]).env(MARK, "1");
+    if is_root {
+        // The user `nobody` on every Linux.
+        command.uid(65534).gid(65534).env("HOME", &place.path);
+    }
+    let ran = command.output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    let is_done = ran.status.success() && said.contains("1 passed");
+    let faults = String::from_utf8_lossy(&ran.stderr);
+    assert!(is_done, "{test}, {how:?}: {said}{faults}");
+    false
+}
+
 /// Makes a call. What a native tool gives back fits the schema it declares: clients hold every
 /// result against it, failures too, and refuse what does not fit.
 pub(crate) async fn make(engine: &Engine, request: CallRequest) -> Outcome {

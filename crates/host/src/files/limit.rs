@@ -29,6 +29,9 @@ model::limits! {
     WALK_ENTRIES_MAX: usize = 200_000;
     /// Folders below each other that a walk or `deleteDir` enters.
     WALK_DEPTH_MAX: usize = 128;
+    /// Files and folders among which those are searched for that their owner may not enter,
+    /// before a folder that a program filled is removed.
+    REMOVE_ENTRIES_MAX: usize = 1_000_000;
     /// Entries one `deleteDir` removes.
     DELETE_ENTRIES_MAX: usize = 10_000;
     /// Files and folders of a workspace.

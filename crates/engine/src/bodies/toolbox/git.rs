@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use host::egress::git::{GIT_ROUTE, GitRoute};
-use host::files::changes::{self, ChangeLayer, ChangeRule, FileChange};
+use host::files::changes::{self, ChangeRule, FileChange};
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
@@ -316,11 +316,9 @@ impl<'a, 'w> Repository<'a, 'w> {
 
     /// The staged folder for another program: the kernel wants its own part empty.
     fn again(&self, staging: &Staging) -> Result<WorkFolder, CallRefusal> {
-        if staging.layer() == ChangeLayer::Overlay {
-            let work = staging.work();
-            let _ = std::fs::remove_dir_all(&work);
-            std::fs::create_dir(&work).map_err(|error| failed(&error.to_string()))?;
-        }
+        staging
+            .empty_work()
+            .map_err(|error| failed(&format!("the folder cannot be given to git: {error}")))?;
         Ok(folder_of(staging))
     }
 
