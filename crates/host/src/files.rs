@@ -58,6 +58,7 @@ use crate::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
 pub use copy::{CopyError, copy_tree};
 pub use protect::ProtectedHome;
 pub use remove::remove_folder;
+pub use repository::{is_bare_repository, makes_bare};
 pub use untouchable::untouchable;
 
 /// What an absolute path is to a repository around it, if the repository's settings name it

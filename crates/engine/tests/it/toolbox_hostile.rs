@@ -10,6 +10,7 @@ use model::record::outcome::Outcome;
 use serde_json::{Value, json};
 
 use crate::toolbox::done;
+use crate::toolbox_folder::{ALLOW, Project, settings as folder_settings};
 use crate::toolbox_forge::{FORGE, Forge, OTHER, git, redirect};
 use crate::toolbox_remote::{found, refused, settings, url};
 use crate::world::{Home, World, error};
@@ -313,6 +314,86 @@ async fn a_pack_beyond_the_bound_is_cut_off() {
     let world = forge.world(&settings(""));
     done(&world, "gitClone", url(FORGE, "large")).await;
     assert!(world.home.path.join("workspace/large/a").exists());
+}
+
+/// What a commit holds so that a folder of it is a repository without a working tree.
+fn bare_inside(folder: &str) -> [(String, &'static str); 5] {
+    let settings = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\
+        \tfsmonitor = \"touch RAN; false\"\n";
+    [
+        ("HEAD", "ref: refs/heads/main\n"),
+        ("config", settings),
+        ("objects/keep", "x\n"),
+        ("refs/keep", "x\n"),
+        ("work/keep", "x\n"),
+    ]
+    .map(|(name, text)| (format!("{folder}/{name}"), text))
+}
+
+fn status_in(folder: &Path) {
+    let _ = Command::new("git")
+        .arg("status")
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+}
+
+/// Attack: a commit holds a repository without a working tree, whose settings git obeys in
+/// its folders. The operator's folder gets one by a clone alone, and that names it.
+#[tokio::test]
+async fn a_repository_inside_a_repository_does_not_come_unnamed() {
+    let forge = Forge::plain().await;
+    let inside = bare_inside("vendor/bare");
+    let mut files: Vec<_> = inside
+        .iter()
+        .map(|(path, text)| (path.as_str(), *text))
+        .collect();
+    files.push(("app.txt", "good\n"));
+    forge.repository("app", &files);
+    forge.repository("plain", &[("app.txt", "good\n")]);
+    let project = Project::new();
+    let home = Home::new();
+    home.file("ringfence.toml", &folder_settings(&project, ALLOW));
+    let world = forge.world_in(home);
+    let outcome = world.call("gitClone", url(FORGE, "app")).await;
+    let value = outcome.value.clone().unwrap();
+    assert_eq!(value["protected"], json!(["app/vendor/bare"]), "{value}");
+    let events = world.entry(&outcome).closing.unwrap().events;
+    let named = events.iter().find(|event| !event["protected"].is_null());
+    assert_eq!(named.unwrap()["protected"], value["protected"]);
+    // The control: it works.
+    status_in(&project.path.join("app/vendor/bare/work"));
+    assert!(!found(&project.path, "RAN").is_empty(), "the control");
+    // A switch to a branch that has one, and to one that has none.
+    done(&world, "gitClone", url(FORGE, "plain")).await;
+    let folder = project.path.join("plain");
+    for (path, text) in &inside {
+        project.write(&format!("plain/{path}"), text);
+    }
+    git(&folder, &["switch", "-q", "-c", "with"]);
+    git(&folder, &["add", "-A"]);
+    git(&folder, &["commit", "-q", "-m", "bare"]);
+    git(&folder, &["switch", "-q", "main"]);
+    let switch = |name: &str| json!({"repository": "plain", "action": "switch", "name": name});
+    let outcome = world.call("gitBranch", switch("with")).await;
+    let (code, message) = error(&outcome);
+    assert_eq!(code, "changes.protected", "{message}");
+    assert!(message.contains("`plain/vendor/bare/HEAD`"), "{message}");
+    assert!(!folder.join("vendor").exists());
+    assert_eq!(git(&folder, &["branch", "--show-current"]), "main");
+    // A clone may be the part that is missing.
+    let plant = "mkdir -p pieces/objects; echo x > pieces/objects/keep; \
+        echo 'ref: refs/heads/main' > pieces/HEAD";
+    let value = done(&world, "shell", json!({"command": plant})).await;
+    assert_eq!(value["changes"]["applied"], true, "{value}");
+    let mut last = url(FORGE, "plain");
+    last["directory"] = json!("pieces/refs");
+    let outcome = world.call("gitClone", last.clone()).await;
+    assert_eq!(error(&outcome).0, "argument.schema", "{outcome:?}");
+    assert!(!project.path.join("pieces/refs").exists());
+    last["directory"] = json!("pieces/other");
+    done(&world, "gitClone", last).await;
 }
 
 /// CVE-2022-39253: objects of another repository of the disk, by `objects/info/alternates`.

@@ -4,8 +4,8 @@
 //!
 //! The layer was written by a program we do not trust: names, links, devices and sizes in
 //! it are input. Only regular files and folders are copied; what no tool changes
-//! ([`untouchable`]) is left out and named. Every file of the folder is copied only if it
-//! still is what it was when the changes were listed.
+//! ([`untouchable`](crate::files::untouchable)) is left out and named. Every file of the folder
+//! is copied only if it still is what it was when the changes were listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -23,13 +23,13 @@ use crate::files::open::{self, OpenError};
 use crate::files::protect::ProtectedHome;
 use crate::files::refusal::PathRefusal;
 use crate::files::replace::{Parents, ReplaceTarget};
-use crate::files::repository::{RepositoryPrograms, is_bare};
 use crate::files::root::Roots;
-use crate::files::untouchable::{GIT_DATA, untouchable};
 
 mod content;
+mod protection;
 
 use content::{digest_of, hex, open_plain};
+use protection::Protection;
 
 pub use content::{FileContent, read_content};
 
@@ -50,6 +50,19 @@ pub enum ChangeRule {
         /// The new folder.
         folder: PathBuf,
     },
+}
+
+impl ChangeRule {
+    /// Where the data lies of the repository that one of our git tools works on.
+    #[must_use]
+    pub fn own_data(&self) -> Option<PathBuf> {
+        match self {
+            ChangeRule::Program => None,
+            ChangeRule::Git { repository: own } | ChangeRule::Clone { folder: own } => {
+                Some(own.join(".git"))
+            }
+        }
+    }
 }
 
 /// How the changes lie beside the folder.
@@ -374,23 +387,19 @@ impl Collector<'_> {
         Ok(())
     }
 
-    /// Attack: a bare repository is a folder with ordinary names, and git obeys its settings.
+    /// Leaves out what is, or lies in, a repository without a working tree.
     fn leave_out_repositories(&mut self) {
-        if *self.protection.rule != ChangeRule::Program {
-            return;
-        }
-        let mut left_out = BTreeSet::new();
+        let mut left_out = BTreeMap::new();
         for change in &self.found.changes {
-            if in_bare_repository(self.lower, self.upper, Path::new(&change.path)) {
-                left_out.insert(change.path.clone());
+            let path = Path::new(&change.path);
+            if let Some(why) = self.protection.bare_reason(self.upper, path) {
+                left_out.insert(change.path.clone(), why.to_owned());
             }
         }
         self.found
             .changes
-            .retain(|change| !left_out.contains(&change.path));
-        for path in left_out {
-            self.leave_out(Path::new(&path), GIT_DATA);
-        }
+            .retain(|change| !left_out.contains_key(&change.path));
+        self.found.left_out.extend(left_out);
     }
 
     fn count(&mut self, more: usize) -> Result<(), ChangesFault> {
@@ -445,115 +454,6 @@ impl FileSide {
             bytes: about.len(),
             executable: about.mode() & 0o100 != 0,
         }
-    }
-}
-
-/// Whether a change lies in a bare repository, or is one, once both layers are one folder.
-fn in_bare_repository(lower: &Path, upper: &Path, path: &Path) -> bool {
-    let is = |folder: &Path| {
-        is_bare(|name| {
-            let path = folder.join(name);
-            fs::symlink_metadata(upper.join(&path)).is_ok()
-                || fs::symlink_metadata(lower.join(&path)).is_ok()
-        })
-    };
-    // The folder itself as well, because a change may create it.
-    path.ancestors().any(is)
-}
-
-/// Which paths of a folder count, for who made the changes.
-struct Protection<'a> {
-    lower: &'a Path,
-    rule: &'a ChangeRule,
-    /// What repositories of the folder, and those around it, name as theirs to run.
-    programs: RepositoryPrograms,
-}
-
-impl<'a> Protection<'a> {
-    fn new(lower: &'a Path, rule: &'a ChangeRule) -> Protection<'a> {
-        Protection {
-            lower,
-            rule,
-            programs: RepositoryPrograms::of_tree(lower, None),
-        }
-    }
-
-    /// Why a change does not count, by its path.
-    fn find_reason(&mut self, path: &Path) -> Option<&'static str> {
-        let by_name = self.name_reason(path);
-        if by_name.is_some() || self.is_own_data(path) {
-            return by_name;
-        }
-        // By its absolute path, because a repository around the folder may name it too.
-        self.programs.find(&self.lower.join(path))
-    }
-
-    /// Whether it is data of the repository that one of our git tools works on.
-    fn is_own_data(&self, path: &Path) -> bool {
-        match self.rule {
-            ChangeRule::Program => false,
-            ChangeRule::Git { repository: own } | ChangeRule::Clone { folder: own } => {
-                path.starts_with(own.join(".git"))
-            }
-        }
-    }
-
-    fn name_reason(&self, path: &Path) -> Option<&'static str> {
-        let own = match self.rule {
-            ChangeRule::Program => return untouchable(path),
-            ChangeRule::Git { repository } => repository,
-            ChangeRule::Clone { folder } => folder,
-        };
-        let inside = match own.as_os_str().is_empty() {
-            true => Some(path),
-            false => path.strip_prefix(own).ok(),
-        };
-        let Some(inside) = inside else {
-            // Folders on the way to it.
-            return match own.starts_with(path) {
-                true => None,
-                false => Some("it is outside of the repository"),
-            };
-        };
-        match inside.strip_prefix(".git") {
-            Ok(data) => {
-                let is_clone = matches!(self.rule, ChangeRule::Clone { .. });
-                let is_ours = is_clone && data == Path::new("config");
-                (!is_ours && !is_git_data(data)).then_some("git tools do not change it")
-            }
-            // Files of the working tree come from commits, which anyone wrote.
-            Err(_) => match self.rule {
-                // A clone has whatever its commits have; only another repository is none
-                // of their business.
-                ChangeRule::Clone { .. } => untouchable(inside).filter(|what| *what == GIT_DATA),
-                ChangeRule::Program | ChangeRule::Git { .. } => untouchable(inside),
-            },
-        }
-    }
-}
-
-/// What git keeps in `.git` while it works: objects, references, the index. Never what
-/// decides what git runs.
-fn is_git_data(path: &Path) -> bool {
-    let mut parts = path.components();
-    let first = parts.next().map(|part| part.as_os_str());
-    let Some(first) = first.and_then(OsStr::to_str) else {
-        return true;
-    };
-    let second = parts.next().map(|part| part.as_os_str());
-    match first {
-        // Alternates read the objects of other repositories.
-        "objects" => {
-            let is_info = second == Some(OsStr::new("info"));
-            let third = parts.next().map(|part| part.as_os_str());
-            !is_info || third.is_none() || third == Some(OsStr::new("commit-graphs"))
-        }
-        "refs" | "logs" => true,
-        "branches" | "description" | "info" => second.is_none(),
-        "HEAD" | "index" | "packed-refs" | "ORIG_HEAD" | "FETCH_HEAD" | "COMMIT_EDITMSG"
-        | "shallow" => second.is_none(),
-        // Closed: a name that a later git adds is not data until a person decides.
-        _ => false,
     }
 }
 
@@ -621,9 +521,8 @@ fn check_all(
     for change in changes {
         let path = Path::new(&change.path);
         // Attack: two lists, each of which lacks what the other adds.
-        let is_data = *rule == ChangeRule::Program && in_bare_repository(&lower, upper, path);
-        let what = protection.find_reason(path);
-        if let Some(what) = what.or(is_data.then_some(GIT_DATA)) {
+        let is_data = protection.bare_reason(upper, path);
+        if let Some(what) = protection.find_reason(path).or(is_data) {
             return Err(ChangesFault::Refused {
                 path: change.path.clone(),
                 why: format!("no tool changes {what}"),

@@ -62,10 +62,17 @@ pub(crate) fn is_bare(has: impl Fn(&str) -> bool) -> bool {
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }
 
+/// Whether a folder is a repository without a working tree.
+#[must_use]
+pub fn is_bare_repository(folder: &Path) -> bool {
+    is_bare(|name| fs::symlink_metadata(folder.join(name)).is_ok())
+}
+
 /// Whether something at `path`, below `root`, would lie in a repository without a working
 /// tree, or make a folder one. What is there already counts, and so do the folders of the
 /// path itself.
-pub(crate) fn makes_bare(root: &Path, path: &Path) -> bool {
+#[must_use]
+pub fn makes_bare(root: &Path, path: &Path) -> bool {
     let mut below = PathBuf::new();
     let mut parts = path.components().peekable();
     while let Some(part) = parts.peek() {
@@ -80,7 +87,7 @@ pub(crate) fn makes_bare(root: &Path, path: &Path) -> bool {
         below.extend(parts.next());
     }
     // The path itself may be such a folder.
-    is_bare(|name| fs::symlink_metadata(root.join(&below).join(name)).is_ok())
+    is_bare_repository(&root.join(&below))
 }
 
 /// What the settings of repositories name, read once for each folder.

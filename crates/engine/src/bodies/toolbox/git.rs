@@ -176,6 +176,15 @@ impl<'a, 'w> Repository<'a, 'w> {
         if start.join(directory).symlink_metadata().is_ok() {
             return Err(refuse("`directory` is there already"));
         }
+        // Attack: into `refs`, in a folder that programs filled with all but that.
+        let is_bare =
+            |staging: &Staging| host::files::makes_bare(staging.lower(), Path::new(directory));
+        if staged.staging.as_ref().is_some_and(is_bare) {
+            return Err(refuse(
+                "`directory` lies in a repository without a working tree, or would make the \
+                 folder around it one",
+            ));
+        }
         Repository::at(work, staged, start)
     }
 
@@ -246,15 +255,9 @@ impl<'a, 'w> Repository<'a, 'w> {
         let rule = ChangeRule::Clone {
             folder: folder.clone(),
         };
+        let root = staging.lower().to_owned();
         let (copied, left_out) = copy_back(self.work, staging, rule, Vec::new()).await?;
-        let is_protected = |path: &&String| {
-            let inside = Path::new(path.as_str()).strip_prefix(&folder);
-            inside.is_ok_and(|inside| {
-                !inside.starts_with(".git") && host::files::untouchable(inside).is_some()
-            })
-        };
-        let paths = copied.iter().map(|change| &change.path);
-        let protected: Vec<_> = paths.filter(is_protected).cloned().collect();
+        let protected = protected_parts(&copied, &folder, &root);
         let is_file = |path: &&String| !Path::new(path.as_str()).starts_with(folder.join(".git"));
         let left_out = left_out.keys().filter(is_file).cloned().collect();
         if !protected.is_empty() {
@@ -418,6 +421,28 @@ impl<'a, 'w> Repository<'a, 'w> {
             stderr: clean(&stderr.text),
         })
     }
+}
+
+/// What a clone brought that other programs run or obey without being asked. Of a repository
+/// without a working tree the folder is named. `root` has the folder of the clone.
+fn protected_parts(copied: &[FileChange], folder: &Path, root: &Path) -> Vec<String> {
+    let data = folder.join(".git");
+    let paths = copied.iter().map(|change| Path::new(&change.path));
+    let named = paths.filter_map(|path| {
+        let inside = path.strip_prefix(folder).ok()?;
+        if path.starts_with(&data) {
+            return None;
+        }
+        if host::files::untouchable(inside).is_some() {
+            return Some(path);
+        }
+        // Without this file it is none. The clone itself is found by its `.git`.
+        let is_head = path.file_name()?.eq_ignore_ascii_case("HEAD");
+        let place = path.parent().filter(|place| is_head && *place != folder)?;
+        host::files::is_bare_repository(&root.join(place)).then_some(place)
+    });
+    let named: BTreeSet<_> = named.map(|path| path.display().to_string()).collect();
+    named.into_iter().collect()
 }
 
 /// Copies what git changed into the operator's folder, and notes each file. Nothing is copied
