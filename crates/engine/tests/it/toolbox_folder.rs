@@ -453,6 +453,87 @@ async fn an_ordinary_user_changes_the_folder_too_and_nothing_is_left() {
     assert!(kept.is_empty(), "{kept:?}");
 }
 
+/// A program's result is its caller's, whatever it left behind.
+#[tokio::test]
+async fn a_result_stays_when_changes_cannot_be_read() {
+    let this = "toolbox_folder::a_result_stays_when_changes_cannot_be_read";
+    if !again(this, Again::OrdinaryUser) {
+        return;
+    }
+    let project = Project::new();
+    let world = world(&settings(&project, ALLOW));
+    let command = "mkdir closed; echo x > closed/x; echo x > hidden; echo fine > fine; \
+        chmod 000 closed hidden; echo said; exit 3";
+    let value = done(&world, "shell", json!({"command": command})).await;
+    assert_eq!(
+        (&value["exitCode"], &value["stdout"]),
+        (&json!(3), &json!("said\n"))
+    );
+    assert_eq!(value["changes"]["applied"], true, "{value}");
+    let unread = "it may not be read";
+    assert_eq!(
+        value["changes"]["leftOut"],
+        json!({"closed": unread, "hidden": unread})
+    );
+    assert_eq!(project.read("fine").unwrap(), "fine\n");
+    assert!(!project.path.join("closed").exists() && !project.path.join("hidden").exists());
+    let command = "mkdir many; cd many; seq 20001 | xargs touch; echo said; exit 4";
+    let value = done(&world, "shell", json!({"command": command})).await;
+    assert_eq!(
+        (&value["exitCode"], &value["stdout"]),
+        (&json!(4), &json!("said\n"))
+    );
+    let changes = &value["changes"];
+    assert_eq!(
+        (&changes["applied"], &changes["why"]["code"]),
+        (&json!(false), &json!("power.unavailable"))
+    );
+    let why = changes["why"]["message"].as_str().unwrap();
+    assert!(why.contains("20000 changed files"), "{why}");
+    assert!(!project.path.join("many").exists());
+}
+
+/// Where no folder can be laid over another a program works on a copy.
+#[tokio::test]
+async fn a_copy_keeps_modes_and_names_only_what_a_program_changed() {
+    let this = "toolbox_folder::a_copy_keeps_modes_and_names_only_what_a_program_changed";
+    if !again(this, Again::WithoutNamespaces) {
+        return;
+    }
+    use std::os::unix::fs::PermissionsExt as _;
+    let project = Project::new();
+    git(&project.path, &["init", "-q", "-b", "main"]);
+    project.write("run.sh", "#!/bin/sh\necho ran\n");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(project.path.join("run.sh"), executable).unwrap();
+    project.write("file", "one\n");
+    git(&project.path, &["add", "-A"]);
+    git(&project.path, &["commit", "-q", "-m", "first"]);
+    let accepts = format!("[sandbox.jail]\naccept = \"landlock\"\n{ALLOW}");
+    let world = world(&settings(&project, &accepts));
+    let outcome = world.call("shell", json!({"command": "./run.sh"})).await;
+    let events = world.entry(&outcome).closing.unwrap().events;
+    assert_eq!(events[0]["rung"], "landlock", "{events:?}");
+    let value = outcome.value.clone().unwrap();
+    assert_eq!(
+        (&value["stdout"], &value["changes"]),
+        (&json!("ran\n"), &Value::Null),
+        "{value}"
+    );
+    project.write("file", "two\n");
+    let commit = json!({"message": "second", "all": true});
+    done(&world, "gitCommit", commit).await;
+    let changed = ["show", "--format=", "--summary", "--name-only", "HEAD"];
+    assert_eq!(git(&project.path, &changed), "file");
+    let about = project.path.join("run.sh").metadata().unwrap();
+    assert_eq!(about.permissions().mode() & 0o777, 0o755);
+    let plant = json!({"command": "mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit"});
+    let value = done(&world, "shell", plant).await;
+    let git_data = json!({".git": "the data of a repository"});
+    assert_eq!(value["changes"]["leftOut"], git_data, "{value}");
+    assert!(!project.path.join(".git/hooks/pre-commit").exists());
+}
+
 /// A job's changes wait under its id.
 #[tokio::test]
 async fn the_changes_of_a_job_are_kept_for_its_owner() {

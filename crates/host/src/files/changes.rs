@@ -8,7 +8,7 @@
 //! is copied only if it still is what it was when the changes were listed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -27,9 +27,11 @@ use crate::files::root::Roots;
 
 mod content;
 mod protection;
+mod same;
 
 use content::{digest_of, hex, open_plain};
 use protection::Protection;
+use same::{is_same, was_copied};
 
 pub use content::{FileContent, read_content};
 
@@ -214,7 +216,8 @@ pub fn collect(
         bytes: 0,
         entries: 0,
     };
-    collector.enter(Path::new(""), 0)?;
+    let names = collector.names(Path::new(""))?;
+    collector.enter(Path::new(""), names, 0)?;
     // After the walk, because only then it is known which names a folder has in the end.
     collector.leave_out_repositories();
     Ok(collector.found)
@@ -231,40 +234,71 @@ struct Collector<'a> {
 }
 
 impl Collector<'_> {
-    fn enter(&mut self, below: &Path, depth: usize) -> Result<(), ChangesFault> {
-        if depth > limit::CHANGES_DEPTH_MAX {
-            let most = limit::CHANGES_DEPTH_MAX;
-            return Err(ChangesFault::TooMany(format!(
-                "{most} folders in each other"
-            )));
-        }
-        let folder = self.upper.join(below);
+    /// The names in a folder of the layer.
+    fn names(&mut self, below: &Path) -> Result<BTreeSet<OsString>, ChangesFault> {
         let mut names = BTreeSet::new();
-        for entry in fs::read_dir(&folder).map_err(fault(below))? {
+        for entry in fs::read_dir(self.upper.join(below)).map_err(fault(below))? {
             let entry = entry.map_err(fault(below))?;
             self.count(1)?;
             names.insert(entry.file_name());
         }
+        Ok(names)
+    }
+
+    fn enter(
+        &mut self,
+        below: &Path,
+        names: BTreeSet<OsString>,
+        depth: usize,
+    ) -> Result<(), ChangesFault> {
+        check_depth(depth)?;
         // A copy is the whole folder, so what is missing in it was deleted.
-        if self.layer == ChangeLayer::Copy || is_opaque(&folder) {
+        if self.layer == ChangeLayer::Copy || is_opaque(&self.upper.join(below)) {
             self.delete_hidden(below, &names)?;
         }
         for name in names {
-            self.look(&below.join(&name), &name, depth)?;
+            let path = below.join(&name);
+            let looked = self.look(&path, &name, depth);
+            self.leave_out_unread(&path, looked)?;
         }
         Ok(())
+    }
+
+    /// What a program made so that it may not be read is left out; the rest still counts.
+    fn leave_out_unread(
+        &mut self,
+        path: &Path,
+        looked: Result<(), ChangesFault>,
+    ) -> Result<(), ChangesFault> {
+        // Of a repository with a part that is missing nothing is copied.
+        let is_program = *self.protection.rule() == ChangeRule::Program;
+        match looked {
+            Err(ChangesFault::Io { source, .. })
+                if is_program && source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                self.leave_out(path, "it may not be read");
+                Ok(())
+            }
+            looked => looked,
+        }
     }
 
     fn look(&mut self, path: &Path, name: &OsStr, depth: usize) -> Result<(), ChangesFault> {
         // Such a name could not be shown to a person, and what cannot be
         // shown is not agreed to.
-        if name.to_str().is_none() || path.to_string_lossy().chars().any(char::is_control) {
-            self.leave_out(path, "its name is not plain text");
-            return Ok(());
-        }
-        // Before the entry is looked at: nothing of a protected folder is even read.
-        if let Some(why) = self.protection.find_reason(path) {
-            self.leave_out(path, why);
+        let is_plain =
+            name.to_str().is_some() && !path.to_string_lossy().chars().any(char::is_control);
+        let why = match is_plain {
+            // Before the entry is looked at: a protected folder is not entered.
+            true => self.protection.find_reason(path),
+            false => Some("its name is not plain text"),
+        };
+        if let Some(why) = why {
+            // A copy has all of the folder, so most of it is as it was.
+            let is_copy = self.layer == ChangeLayer::Copy;
+            if !is_copy || !is_same(&self.upper.join(path), &self.lower.join(path)) {
+                self.leave_out(path, why);
+            }
             return Ok(());
         }
         let about = fs::symlink_metadata(self.upper.join(path)).map_err(fault(path))?;
@@ -284,15 +318,16 @@ impl Collector<'_> {
             return Ok(());
         }
         if kind.is_dir() {
-            match &lower {
-                None => self.push(path, ChangeKind::FolderCreated, None, None),
-                Some(lower) if lower.is_dir() => {}
-                Some(_) => {
-                    self.leave_out(path, "a file becomes a folder");
-                    return Ok(());
-                }
+            if lower.as_ref().is_some_and(|lower| !lower.is_dir()) {
+                self.leave_out(path, "a file becomes a folder");
+                return Ok(());
             }
-            return self.enter(path, depth + 1);
+            // First: of a folder that may not be read nothing is copied.
+            let names = self.names(path)?;
+            if lower.is_none() {
+                self.push(path, ChangeKind::FolderCreated, None, None);
+            }
+            return self.enter(path, names, depth + 1);
         }
         if !kind.is_file() {
             self.leave_out(path, "it is neither a file nor a folder");
@@ -335,12 +370,7 @@ impl Collector<'_> {
     /// Something that is gone: a file, or a folder with all in it, from the inside out.
     fn delete(&mut self, path: &Path, depth: usize) -> Result<(), ChangesFault> {
         self.count(1)?;
-        if depth > limit::CHANGES_DEPTH_MAX {
-            let most = limit::CHANGES_DEPTH_MAX;
-            return Err(ChangesFault::TooMany(format!(
-                "{most} folders in each other"
-            )));
-        }
+        check_depth(depth)?;
         if let Some(why) = self.protection.find_reason(path) {
             self.leave_out(path, why);
             return Ok(());
@@ -352,8 +382,9 @@ impl Collector<'_> {
         if about.is_dir() {
             let before = self.found.left_out.len();
             for entry in fs::read_dir(&place).map_err(fault(path))? {
-                let entry = entry.map_err(fault(path))?;
-                self.delete(&path.join(entry.file_name()), depth + 1)?;
+                let inside = path.join(entry.map_err(fault(path))?.file_name());
+                let deleted = self.delete(&inside, depth + 1);
+                self.leave_out_unread(&inside, deleted)?;
             }
             // A folder that keeps something stays.
             if self.found.left_out.len() == before {
@@ -373,15 +404,19 @@ impl Collector<'_> {
     fn delete_hidden(
         &mut self,
         below: &Path,
-        names: &BTreeSet<std::ffi::OsString>,
+        names: &BTreeSet<OsString>,
     ) -> Result<(), ChangesFault> {
         let Ok(entries) = fs::read_dir(self.lower.join(below)) else {
             return Ok(());
         };
         for entry in entries {
             let name = entry.map_err(fault(below))?.file_name();
-            if !names.contains(&name) {
-                self.delete(&below.join(&name), below.components().count())?;
+            let path = below.join(&name);
+            // What a copy never had was not deleted from it.
+            let is_copy = self.layer == ChangeLayer::Copy;
+            if !names.contains(&name) && (!is_copy || was_copied(&self.lower.join(&path))) {
+                let deleted = self.delete(&path, below.components().count());
+                self.leave_out_unread(&path, deleted)?;
             }
         }
         Ok(())
@@ -436,6 +471,16 @@ impl Collector<'_> {
             executable: new.executable,
             base_executable: old.executable,
         });
+    }
+}
+
+fn check_depth(depth: usize) -> Result<(), ChangesFault> {
+    let most = limit::CHANGES_DEPTH_MAX;
+    match depth > most {
+        true => Err(ChangesFault::TooMany(format!(
+            "{most} folders in each other"
+        ))),
+        false => Ok(()),
     }
 }
 

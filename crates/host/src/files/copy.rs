@@ -11,7 +11,9 @@ use std::time::Instant;
 use cap_fs_ext::OpenOptionsSyncExt as _;
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _, OpenOptions, OpenOptionsExt as _};
+use cap_std::fs::{
+    Dir, DirBuilder, DirBuilderExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _,
+};
 
 use crate::files::limit;
 
@@ -126,11 +128,17 @@ impl Copy {
         let Some(from) = self.readable(source.open_with(name, &options))? else {
             return Ok(());
         };
-        if !self.tried(from.metadata())?.is_file() {
+        let about = self.tried(from.metadata())?;
+        if !about.is_file() {
             return Ok(());
         }
+        // A script that its owner may run can be run in the copy, and nothing in it seems changed.
+        let mode = match about.permissions().mode() & 0o100 {
+            0 => 0o600,
+            _ => 0o700,
+        };
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
+        options.write(true).create_new(true).mode(mode);
         let to = self.tried(target.open_with(name, &options))?;
         let left = limit::STAND_IN_BYTES_MAX.saturating_sub(self.bytes);
         // One more than is left, so that a file that grows while it is read is noticed.

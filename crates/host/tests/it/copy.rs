@@ -1,10 +1,11 @@
 //! A copy that stands in for a folder: bounded, and blind to whatever leads out.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use host::files::changes::{ChangeLayer, ChangeRule, CollectedChanges, collect};
 use host::files::{CopyError, Files, copy_tree};
 use model::policy::grant::FileGrant;
 use serde_json::json;
@@ -54,6 +55,65 @@ fn a_copy_holds_files_and_folders_and_nothing_that_leads_out() {
     assert_eq!(
         fs::read_to_string(to.join("a/b/file.txt")).unwrap(),
         "changed"
+    );
+}
+
+/// A copy is the whole folder, so most of it is as it was: only what a program changed is a
+/// change, or named as left out.
+#[test]
+fn what_is_as_it_was_in_a_copy_is_no_change() {
+    let scratch = Scratch::new("unchanged");
+    let from = scratch.workspace();
+    for (path, mode) in [
+        ("run.sh", 0o755),
+        ("plain.txt", 0o644),
+        (".git/config", 0o644),
+        (".git/HEAD", 0o600),
+        (".git/hooks/sample", 0o755),
+        (".vscode/tasks.json", 0o644),
+        ("sub/.git/index", 0o644),
+        ("odd\nname/file", 0o644),
+    ] {
+        let path = from.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "[core]\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    symlink("run.sh", from.join(".git/link")).unwrap();
+    // What is in no copy was not deleted from it.
+    for pipe in ["pipe", ".git/pipe"] {
+        let made = Command::new("mkfifo").arg(from.join(pipe)).status();
+        assert!(made.unwrap().success());
+    }
+    let to = scratch.path.join("copy");
+    copy_tree(&from, &to, soon()).unwrap();
+    let look = |rule: &ChangeRule| collect(&from, &to, ChangeLayer::Copy, rule).unwrap();
+    let repository = |path: &str| ChangeRule::Git {
+        repository: path.into(),
+    };
+    let clone = ChangeRule::Clone {
+        folder: "new".into(),
+    };
+    for rule in [
+        ChangeRule::Program,
+        repository(""),
+        repository("sub"),
+        clone,
+    ] {
+        assert_eq!(look(&rule), CollectedChanges::default(), "{rule:?}");
+    }
+    fs::write(to.join(".git/hooks/pre-commit"), "evil").unwrap();
+    fs::remove_dir_all(to.join(".vscode")).unwrap();
+    fs::set_permissions(to.join("run.sh"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(to.join("sub/.git/index"), "[CORE]\n").unwrap();
+    let found = look(&ChangeRule::Program);
+    let left_out: Vec<_> = found.left_out.keys().map(String::as_str).collect();
+    assert_eq!(left_out, [".git", ".vscode", "sub/.git"]);
+    let changed: Vec<_> = found.changes.iter().map(|change| &change.path).collect();
+    assert_eq!(changed, ["run.sh"]);
+    assert_eq!(
+        (found.changes[0].base_mode(), found.changes[0].mode()),
+        (Some("100755"), Some("100644"))
     );
 }
 

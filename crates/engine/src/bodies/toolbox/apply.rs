@@ -69,6 +69,19 @@ pub(super) fn failed(message: &str) -> CallRefusal {
     CallRefusal::with_status(Status::Failed, error)
 }
 
+/// What a result says of changes that could not be kept. The program ran all the same, and
+/// what it wrote is the caller's.
+pub(super) fn lost(work: &ToolboxWork<'_>, why: &str) -> Value {
+    let message = format!("what the program changed is lost: {why}");
+    work.powers.note(json!({
+        "kind": "file", "function": work.request.target.name(), "path": null, "refusal": message,
+    }));
+    json!({
+        "files": [], "diff": "", "leftOut": {}, "applied": false,
+        "why": {"code": Reason::PowerUnavailable.code(), "message": message},
+    })
+}
+
 /// Asks for a set of changes to be copied, by a call of its own, and says in the result what
 /// came of it. Its caller can ask again later.
 pub(super) async fn offer(work: &ToolboxWork<'_>, kept: KeptSet) -> Value {

@@ -86,18 +86,20 @@ async fn run(work: &ToolboxWork<'_>, words: Vec<String>) -> Result<RunResult, Ca
     };
     let (ran, stdout, stderr) = run_jailed(work, command).await?;
     let mut value = result(&ran, &stdout, &stderr);
-    if let Some(staging) = staging(staged.staging, work).await? {
-        value.insert("changes".to_owned(), apply::offer(work, staging).await);
+    let changes = match keep(staged.staging, work).await {
+        Ok(Some(kept)) => Some(apply::offer(work, kept).await),
+        Ok(None) => None,
+        Err(why) => Some(apply::lost(work, &why)),
+    };
+    if let Some(changes) = changes {
+        value.insert("changes".to_owned(), changes);
     }
     Ok(RunResult::done(Value::Object(value)))
 }
 
 /// What a program changed beside the operator's folder, kept for its caller. Nothing if it
 /// changed nothing there.
-async fn staging(
-    staging: Option<Staging>,
-    work: &ToolboxWork<'_>,
-) -> Result<Option<KeptSet>, CallRefusal> {
+async fn keep(staging: Option<Staging>, work: &ToolboxWork<'_>) -> Result<Option<KeptSet>, String> {
     let Some(staging) = staging else {
         return Ok(None);
     };
@@ -110,8 +112,7 @@ async fn staging(
     };
     let keeping = move || keeper.keep_program(staging, record);
     let kept = tokio::task::spawn_blocking(keeping).await;
-    let kept = kept.unwrap_or_else(|_| Err("the changes could not be looked at".to_owned()));
-    kept.map_err(|why| apply::failed(&format!("what the program changed is lost: {why}")))
+    kept.unwrap_or_else(|_| Err("the changes could not be looked at".to_owned()))
 }
 
 /// Runs a program, tells its lines as progress, and puts it on record.

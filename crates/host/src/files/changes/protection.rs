@@ -25,6 +25,10 @@ impl<'a> Protection<'a> {
         }
     }
 
+    pub(super) fn rule(&self) -> &ChangeRule {
+        self.rule
+    }
+
     /// Why a change does not count, by its path.
     pub(super) fn find_reason(&mut self, path: &Path) -> Option<&'static str> {
         let by_name = self.name_reason(path);
