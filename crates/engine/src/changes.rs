@@ -2,6 +2,7 @@
 //! `applyChanges` copies them into the folder, or they are too old. A set of changes is named
 //! by a digest of all that is in it, so an answer to a question about it binds to it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -322,6 +323,23 @@ pub(crate) fn note_copied(powers: &Powers, function: &str, copied: &[FileChange]
         powers.note(json!({
             "kind": "file", "function": function, "changes": copied.len(), "unnamed": more,
             "digest": listed, "refusal": null,
+        }));
+    }
+}
+
+/// Notes in the record of a call what was left out of the changes, and why: every path up to
+/// the same bound, then how many more.
+pub(crate) fn note_left_out(powers: &Powers, function: &str, left_out: &BTreeMap<String, String>) {
+    let more = left_out.len().saturating_sub(limit::CHANGES_EVENTS_MAX);
+    for (path, why) in left_out.iter().take(limit::CHANGES_EVENTS_MAX) {
+        powers.note(json!({
+            "kind": "file", "function": function, "path": path,
+            "refusal": format!("left out: {why}"),
+        }));
+    }
+    if more > 0 {
+        powers.note(json!({
+            "kind": "file", "function": function, "unnamed": more, "refusal": "left out",
         }));
     }
 }

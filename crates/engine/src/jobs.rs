@@ -14,12 +14,13 @@ use model::record::audit::{Act, Notice};
 use model::record::job::JobState;
 use model::record::mask::Masker;
 use model::sync::lock;
+use model::text;
 use model::word::Word as _;
 use store::{JobEnd, Store, WithOrphans};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::changes::{ChangeRecord, KeptChanges, Staging};
+use crate::changes::{ChangeRecord, KeptChanges, KeptSet, Staging};
 use crate::jailed::{JailedCommand, JailedRun, Jailer, OutputSink, OutputStream, ProcessEnd};
 use crate::limit;
 use crate::notice::{loudly, with_connections};
@@ -204,7 +205,8 @@ struct EndedJob {
     stdout_bytes: u64,
     stderr_bytes: u64,
     why: Option<String>,
-    changes: Option<String>,
+    /// What was kept of its changes.
+    kept: Option<KeptSet>,
 }
 
 async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> EndedJob {
@@ -229,8 +231,8 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
     let (stdout_bytes, stderr_bytes) = (stdout.bytes(), stderr.bytes());
     // What cannot be removed now is removed when an engine is next opened.
     let _ = remove_folder(&own);
-    let (changes, lost) = match keep_changes(aside).await {
-        Ok(changes) => (changes, None),
+    let (kept, lost) = match keep_changes(aside).await {
+        Ok(kept) => (kept, None),
         Err(why) => (None, Some(format!("what the job changed is lost: {why}"))),
     };
     match ran {
@@ -250,7 +252,7 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
                 ran: Some(ran),
                 stdout_bytes,
                 stderr_bytes,
-                changes,
+                kept,
             }
         }
         Err(fault) => EndedJob {
@@ -259,22 +261,21 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
             stdout_bytes,
             stderr_bytes,
             why: Some(crate::error::causes(&fault)),
-            changes,
+            kept,
         },
     }
 }
 
-/// Keeps what a job changed beside the operator's folder; its id, if it changed anything.
+/// Keeps what a job changed beside the operator's folder, if it changed anything.
 async fn keep_changes(
     aside: Option<(KeptChanges, Staging, ChangeRecord)>,
-) -> Result<Option<String>, String> {
+) -> Result<Option<KeptSet>, String> {
     let Some((keeper, staging, record)) = aside else {
         return Ok(None);
     };
     let keeping = move || keeper.keep_program(staging, record);
     let kept = tokio::task::spawn_blocking(keeping).await;
-    let kept = kept.unwrap_or_else(|_| Err("it could not be looked at".to_owned()));
-    Ok(kept?.map(|kept| kept.id))
+    kept.unwrap_or_else(|_| Err("it could not be looked at".to_owned()))
 }
 
 /// Writes the end of a job down, whatever it was.
@@ -301,7 +302,7 @@ impl JobEnding {
             stdout_bytes: ended.stdout_bytes,
             stderr_bytes: ended.stderr_bytes,
             why: ended.why,
-            changes: ended.changes,
+            changes: ended.kept.as_ref().map(|kept| kept.id.clone()),
         };
         if let Err(fault) = self.store.jobs().end(&self.id, &end) {
             let why = crate::error::causes(&fault);
@@ -310,7 +311,8 @@ impl JobEnding {
                 self.id
             ));
         }
-        let notice = self.notice(&end, ended.ran.as_ref());
+        let left_out = ended.kept.map(|kept| kept.record.collected.left_out);
+        let notice = self.notice(&end, ended.ran.as_ref(), &left_out.unwrap_or_default());
         loudly(&self.store, &self.alarm, notice);
         lock(&self.running).remove(&self.id);
         // Last, so that what waits for the end finds its row written.
@@ -318,11 +320,25 @@ impl JobEnding {
     }
 
     /// What is on record of it: the record of its call was closed long ago.
-    fn notice(&self, end: &JobEnd, ran: Option<&JailedRun>) -> Notice {
+    fn notice(
+        &self,
+        end: &JobEnd,
+        ran: Option<&JailedRun>,
+        left_out: &BTreeMap<String, String>,
+    ) -> Notice {
         let mut notice = end_notice((&self.caller, self.origin), &self.id, &self.call_id, end)
             .detail("program", &self.program);
         if let Some(why) = &end.why {
             notice = notice.detail("why", self.masker.text(why).get());
+        }
+        // Few of them: connections need their places too.
+        if !left_out.is_empty() {
+            notice = notice.detail("leftOut", &left_out.len().to_string());
+        }
+        for (path, why) in left_out.iter().take(limit::JOB_LEFT_OUT_MAX) {
+            // Attack: a program that puts a secret into the name of a file.
+            let path = text::one_line(self.masker.text(path).get());
+            notice = notice.detail(&format!("left out {path}"), why);
         }
         let Some(ran) = ran else {
             return notice;

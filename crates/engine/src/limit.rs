@@ -119,9 +119,11 @@ model::limits! {
     CHANGES_SUMMARY_FILES_MAX: usize = 5;
     /// Characters of a name in that sentence.
     CHANGES_SUMMARY_NAME_CHARS_MAX: usize = 60;
-    /// Copied files that have an event each; beyond that there is one with their number and
-    /// a digest over the list.
+    /// Copied files that have an event each, and files that are left out; beyond that there
+    /// is one with their number, and for copied files a digest over the list.
     CHANGES_EVENTS_MAX: usize = 500;
+    /// Files that are left out of the changes of a job and named in the notice of its end.
+    JOB_LEFT_OUT_MAX: usize = 20;
     /// Bytes read from a program at one time.
     PROCESS_CHUNK_BYTES: usize = 64 << 10;
     /// Bytes of a line of output that is told as progress.

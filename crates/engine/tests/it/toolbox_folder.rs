@@ -453,6 +453,43 @@ async fn an_ordinary_user_changes_the_folder_too_and_nothing_is_left() {
     assert!(kept.is_empty(), "{kept:?}");
 }
 
+/// What a program tried to plant is on record, also where nothing is copied, and of a job.
+#[tokio::test]
+async fn what_is_left_out_is_on_record() {
+    let project = Project::new();
+    let world = world(&settings(&project, ALLOW));
+    let plant = "echo evil > .envrc; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit";
+    let outcome = world.call("shell", json!({"command": plant})).await;
+    let events = world.entry(&outcome).closing.unwrap().events;
+    let files = events.iter().filter(|event| event["kind"] == "file");
+    let files: Vec<_> = files.cloned().collect();
+    let left_out = |path: &str, why: &str| json!({"kind": "file", "function": "shell", "path": path, "refusal": format!("left out: {why}")});
+    assert_eq!(
+        files,
+        [
+            left_out(".envrc", "a file that direnv runs"),
+            left_out(".git", "the data of a repository"),
+        ]
+    );
+    let job = done(&world, "jobStart", json!({"command": plant})).await["job"].clone();
+    let notice = ended(&world, job.as_str().unwrap()).await;
+    let detail = |name: &str| notice.details.get(name).map(String::as_str);
+    assert_eq!(detail("leftOut"), Some("2"), "{notice:?}");
+    assert_eq!(
+        (detail("left out .envrc"), detail("left out .git")),
+        (
+            Some("a file that direnv runs"),
+            Some("the data of a repository")
+        )
+    );
+    // The record names as many as it has room for.
+    let many = "for n in $(seq 600); do mkdir $n; echo evil > $n/.envrc; done";
+    let outcome = world.call("shell", json!({"command": many})).await;
+    let events = world.entry(&outcome).closing.unwrap().events;
+    let files: Vec<_> = events.iter().filter(|one| one["kind"] == "file").collect();
+    assert_eq!((files.len(), &files[500]["unnamed"]), (501, &json!(100)));
+}
+
 /// A program's result is its caller's, whatever it left behind.
 #[tokio::test]
 async fn a_result_stays_when_changes_cannot_be_read() {

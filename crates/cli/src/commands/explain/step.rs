@@ -54,11 +54,14 @@ impl Steps {
 
     /// As lines: a word, and what happened.
     pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
-        let events = self.events.iter().map(step);
+        let mut lines: Vec<_> = self.events.iter().map(step).collect();
         let children = self.children.iter().map(child);
-        let jobs = self.jobs.iter().flat_map(job);
-        let mut lines: Vec<_> = events.chain(children).chain(jobs).collect();
-        let over = lines.len().saturating_sub(LINES_MAX);
+        let after: Vec<_> = children.chain(self.jobs.iter().flat_map(job)).collect();
+        let over = (lines.len() + after.len()).saturating_sub(LINES_MAX);
+        // Attack: a program that does so much that the copy of its changes has no line.
+        let room = LINES_MAX.saturating_sub(after.len()).max(LINES_MAX / 2);
+        lines.truncate(room);
+        lines.extend(after);
         if over > 0 {
             lines.truncate(LINES_MAX);
             lines.push((
@@ -165,6 +168,14 @@ fn connection(event: &Value) -> (&'static str, String) {
         .map(|port| format!(":{port}"))
         .unwrap_or_default();
     let host = part(event, "host").filter(|host| !host.is_empty());
+    // A request to a route of ours. The connection that came of it is an event of its own.
+    if let (None, None, Some(route)) = (&host, part(event, "refusal"), part(event, "route")) {
+        let status = part(event, "status").unwrap_or_else(|| "none".to_owned());
+        return (
+            "asked",
+            format!("the route `{route}` of Ringfence, status {status}"),
+        );
+    }
     let host = format!(
         "{}{port}",
         host.unwrap_or_else(|| "no host named".to_owned())
@@ -191,7 +202,14 @@ fn file(event: &Value) -> String {
     pairs(
         event,
         &[
-            "path", "change", "changes", "leftOut", "function", "bytes", "refusal",
+            "path",
+            "change",
+            "changes",
+            "protected",
+            "unnamed",
+            "function",
+            "bytes",
+            "refusal",
         ],
     )
 }
@@ -239,4 +257,46 @@ fn job(notice: &Notice) -> Vec<(&'static str, String)> {
     let details = details.filter(|(name, _)| !own.contains(&name.as_str()));
     lines.extend(details.map(|(name, value)| ("", format!("{name} {value}"))));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_to_a_route_of_ours_is_no_connection_to_an_unnamed_host() {
+        let asked =
+            json!({"kind": "egress", "host": "", "status": 200, "route": "git", "refusal": null});
+        let line = "the route `git` of Ringfence, status 200";
+        assert_eq!(step(&asked), ("asked", line.to_owned()));
+        let refused = json!({"kind": "egress", "host": "", "route": "git", "refusal": "bad-route"});
+        let line = "no host named [bad-route]";
+        assert_eq!(step(&refused), ("refused", line.to_owned()));
+        let reached = json!({
+            "kind": "egress", "host": "git.example.com", "port": 443, "status": 200, "bytes": 7,
+            "route": "git", "refusal": null,
+        });
+        let line = "git.example.com:443, status 200, 7 bytes in";
+        assert_eq!(step(&reached), ("connected", line.to_owned()));
+    }
+
+    #[test]
+    fn what_is_left_out_is_told_and_hides_no_call_that_was_made() {
+        let left_out = json!({
+            "kind": "file", "function": "shell", "path": ".envrc",
+            "refusal": "left out: a file that direnv runs",
+        });
+        let line = "path .envrc, function shell, refusal left out: a file that direnv runs";
+        assert_eq!(step(&left_out), ("file", line.to_owned()));
+        let notice = Notice::new(Act::JobEnded, "ann", "mcp", "it ended");
+        let steps = Steps {
+            events: vec![left_out; 40],
+            children: Vec::new(),
+            jobs: vec![notice],
+        };
+        let lines = steps.lines();
+        assert_eq!(lines.len(), LINES_MAX + 1);
+        assert_eq!(lines[LINES_MAX - 1].0, "job ended");
+        assert!(lines[LINES_MAX].1.starts_with("and 21 more"), "{lines:?}");
+    }
 }

@@ -12,7 +12,7 @@ use model::text;
 use serde_json::{Map, Value, json};
 
 use crate::bodies::toolbox::ToolboxWork;
-use crate::changes::{KeptSet, TooManyToName, note_copied};
+use crate::changes::{KeptSet, TooManyToName, note_copied, note_left_out};
 use crate::refusal::CallRefusal;
 use crate::request::{CallPurpose, CallRequest, CallTarget};
 use crate::run::RunResult;
@@ -101,7 +101,10 @@ pub(super) async fn offer(work: &ToolboxWork<'_>, kept: KeptSet) -> Value {
         Err(_) => "[… not shown: it could not be made …]".to_owned(),
     };
     shown.insert("diff".to_owned(), diff.into());
-    let left_out = serde_json::to_value(&kept.record.collected.left_out);
+    let left_out = &kept.record.collected.left_out;
+    // On record even if nothing is copied: a program tried to plant something.
+    note_left_out(&work.powers, work.request.target.name(), left_out);
+    let left_out = serde_json::to_value(left_out);
     shown.insert("leftOut".to_owned(), left_out.unwrap_or_default());
     if kept.record.collected.changes.is_empty() {
         shown.insert("applied".to_owned(), false.into());

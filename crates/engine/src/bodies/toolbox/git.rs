@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::bodies::toolbox::command::{environment, run_jailed};
 use crate::bodies::toolbox::{StagedFolder, ToolboxWork, folder_of};
-use crate::changes::{Staging, note_copied};
+use crate::changes::{Staging, note_copied, note_left_out};
 use crate::jailed::{Captured, JailedCommand, JailedNetwork, ProcessEnd, WorkFolder};
 use crate::limit;
 use crate::refusal::CallRefusal;
@@ -258,8 +258,7 @@ impl<'a, 'w> Repository<'a, 'w> {
         let root = staging.lower().to_owned();
         let (copied, left_out) = copy_back(self.work, staging, rule, Vec::new()).await?;
         let protected = protected_parts(&copied, &folder, &root);
-        let is_file = |path: &&String| !Path::new(path.as_str()).starts_with(folder.join(".git"));
-        let left_out = left_out.keys().filter(is_file).cloned().collect();
+        let left_out = left_out.into_keys().collect();
         if !protected.is_empty() {
             let shown = protected.iter().take(limit::CHANGES_EVENTS_MAX);
             self.work.powers.note(json!({
@@ -457,8 +456,15 @@ async fn copy_back(
     let home = work.settings.home.clone();
     let copying = move || {
         let collected = staging.collect(&rule);
-        let collected =
+        let mut collected =
             collected.map_err(|fault| failed(&format!("nothing was copied: {fault}")))?;
+        // What git itself leaves in its data and does not need is no one's concern.
+        let own = rule.own_data();
+        let is_told = |path: &str| {
+            !own.as_ref()
+                .is_some_and(|own| Path::new(path).starts_with(own))
+        };
+        collected.left_out.retain(|path, _| is_told(path));
         if let Some(refusal) = incomplete(&collected.left_out, &needed) {
             return Err(refusal);
         }
@@ -476,7 +482,9 @@ async fn copy_back(
     // Files that people see before the data of the repository: of those the record names as
     // many as it has room for.
     copied.sort_by_key(|change| Path::new(&change.path).iter().any(|name| name == ".git"));
-    note_copied(&work.powers, work.request.target.name(), &copied);
+    let function = work.request.target.name();
+    note_copied(&work.powers, function, &copied);
+    note_left_out(&work.powers, function, &left_out);
     ended.map(|()| (copied, left_out))
 }
 
