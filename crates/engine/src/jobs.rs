@@ -28,7 +28,7 @@ use crate::services::{Alarm, Clock};
 
 mod log;
 
-pub(crate) use log::read_log;
+pub(crate) use log::{log_bytes, read_log};
 
 /// The folder of what jobs write, in the home.
 const FOLDER: &str = "jobs";

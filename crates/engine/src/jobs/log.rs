@@ -104,6 +104,17 @@ impl JobLog {
     }
 }
 
+/// How many bytes a job has written so far; nothing if its file is not on this machine.
+pub(crate) fn log_bytes(folder: &Path, stream: OutputStream) -> Option<u64> {
+    let mut file = File::open(file_of(folder, stream)).ok()?;
+    let mut place = [0; PLACE_DIGITS];
+    file.read_exact(&mut place).ok()?;
+    let begins: u64 = String::from_utf8_lossy(&place).parse().ok()?;
+    let digits = u64::try_from(PLACE_DIGITS).ok()?;
+    let kept = file.metadata().ok()?.len().checked_sub(digits)?;
+    begins.checked_add(kept)
+}
+
 /// What a job wrote from a byte on, at most so many bytes. Nothing is there of a job that
 /// wrote nothing, or whose files are gone.
 pub(crate) fn read_log(

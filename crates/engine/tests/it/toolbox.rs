@@ -418,6 +418,11 @@ async fn a_background_job_goes_on_and_is_its_callers_own() {
         done(&world, "jobOutput", json!({"job": job})).await["text"] == "begun\n"
     })
     .await;
+    let row = status().await;
+    assert_eq!(
+        (&row["stdoutBytes"], &row["exitCode"]),
+        (&json!(6), &json!(null))
+    );
     // Another caller cannot tell it from one that never was.
     for tool in ["jobStatus", "jobOutput", "jobCancel"] {
         let arguments = json!({"job": job});

@@ -17,7 +17,7 @@ use crate::bodies::toolbox::ToolboxWork;
 use crate::bodies::toolbox::command::environment;
 use crate::changes::ChangeRecord;
 use crate::jailed::{JailedCommand, OutputStream};
-use crate::jobs::{JobOrder, read_log};
+use crate::jobs::{JobOrder, log_bytes, read_log};
 use crate::limit;
 use crate::refusal::CallRefusal;
 use crate::run::RunResult;
@@ -90,7 +90,7 @@ pub(super) async fn start(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefus
 
 /// `jobStatus`.
 pub(super) fn status(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefusal> {
-    Ok(RunResult::done(shown(&find(work)?)))
+    Ok(RunResult::done(shown(work, &find(work)?)))
 }
 
 /// `jobOutput`.
@@ -134,7 +134,7 @@ pub(super) fn list(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefusal> {
         .of(caller, work.engine.now_ms())
         .map_err(|fault| unavailable(&fault))?;
     let rows = work.engine.jobs().tell(rows);
-    let rows: Vec<_> = rows.iter().map(shown).collect();
+    let rows: Vec<_> = rows.iter().map(|row| shown(work, row)).collect();
     Ok(RunResult::done(json!({"jobs": rows})))
 }
 
@@ -160,8 +160,15 @@ fn state(row: &JobRow) -> &'static str {
     row.end.as_ref().map_or("running", |end| end.state.word())
 }
 
-fn shown(row: &JobRow) -> Value {
+fn shown(work: &ToolboxWork<'_>, row: &JobRow) -> Value {
     let end = row.end.as_ref();
+    let folder = work.engine.jobs().folder(&row.job.id);
+    // The row has the numbers once the job has ended; until then its files tell.
+    let bytes = |stream: OutputStream| match (end, stream) {
+        (Some(end), OutputStream::Stdout) => Some(end.stdout_bytes),
+        (Some(end), OutputStream::Stderr) => Some(end.stderr_bytes),
+        (None, stream) => log_bytes(&folder, stream),
+    };
     json!({
         "job": row.job.id,
         "state": state(row),
@@ -169,8 +176,8 @@ fn shown(row: &JobRow) -> Value {
         "startedAtMs": row.job.started_at_ms,
         "endedAtMs": end.map(|end| end.ended_at_ms),
         "exitCode": end.and_then(|end| end.exit_code),
-        "stdoutBytes": end.map_or(0, |end| end.stdout_bytes),
-        "stderrBytes": end.map_or(0, |end| end.stderr_bytes),
+        "stdoutBytes": bytes(OutputStream::Stdout),
+        "stderrBytes": bytes(OutputStream::Stderr),
         "why": end.and_then(|end| end.why.clone()),
         "changes": end.and_then(|end| end.changes.clone()).map(|id| json!({"id": id})),
     })
