@@ -56,6 +56,14 @@ model::limits! {
     /// Milliseconds after which the stream of a modern call begins without its answer, so
     /// that a proxy sees the connection live.
     STREAM_FIRST_MS: u64 = 5_000;
+    /// Milliseconds that the beginning of a legacy reply is looked at: a large answer that comes
+    /// by then is no event of a stream.
+    STREAM_LOOK_MS: u64 = 1_000;
+    /// Events of such a beginning.
+    STREAM_LOOK_EVENTS_MAX: usize = 4;
+    /// Bytes of an answer that is an event of a stream, if it can be the whole reply instead.
+    /// The official client for Python takes events of at most 1 MiB.
+    EVENT_BYTES_MAX: usize = 512 << 10;
     /// Seconds between two signs of life on a quiet stream.
     KEEP_ALIVE_SECONDS: u64 = 15;
     /// Seconds calls may finish after the server was asked to end.

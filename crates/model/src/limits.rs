@@ -391,8 +391,9 @@ limits! {
     TOOLBOX_FILE_BYTES_DEFAULT: u64 = 256 << 20;
     /// Bytes of one file that a process of a native tool writes.
     TOOLBOX_FILE_BYTES_MAX: u64 = 64 << 30;
-    /// Bytes of output that a native tool keeps of each stream when nothing is set.
-    TOOLBOX_OUTPUT_BYTES_DEFAULT: u64 = 1 << 20;
+    /// Bytes of output that a native tool keeps of each stream when nothing is set. A result
+    /// has them twice, as text and as structure, and some clients take no more than 1 MiB.
+    TOOLBOX_OUTPUT_BYTES_DEFAULT: u64 = 256 << 10;
     /// Bytes of output that a native tool keeps of each stream.
     TOOLBOX_OUTPUT_BYTES_MAX: u64 = 4 << 20;
     /// Bytes one call of a native tool exchanges with hosts when nothing is set.

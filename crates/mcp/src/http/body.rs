@@ -245,7 +245,15 @@ async fn forward(state: BodyState, caller: &str, request: Request, next: Next) -
         caller: caller.to_owned(),
     };
     match (Content::of(&parts.headers, &bytes), era) {
-        (Content::Single, Era::Legacy) => passing.pass_on(parts, bytes).await,
+        (Content::Single, Era::Legacy) => {
+            let is_post = parts.method == Method::POST;
+            let response = passing.pass_on(parts, bytes).await;
+            match is_post {
+                true => early::whole_if_large(response).await,
+                // The stream of a session, or one that is taken up again.
+                false => response,
+            }
+        }
         (Content::Single, Era::Modern) => {
             let running = passing.pass_on(parts, bytes);
             early::stream_if_late(running, state.stream_first).await

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::client::{Http, LEGACY, call, initialize, request};
 use crate::lab::Lab;
-use crate::world::{CALLER, World};
+use crate::world::{CALLER, World, document};
 
 #[tokio::test]
 async fn bodies_are_bounded() {
@@ -41,6 +41,29 @@ async fn bodies_are_bounded() {
         2,
         "{alarms}"
     );
+    server.end().await;
+}
+
+/// The official client for Python takes no event beyond 1 MiB.
+#[tokio::test]
+async fn a_large_answer_of_a_session_is_no_event() {
+    let world = World::new().await;
+    let server = world.serve().await;
+    let mut client = server.client().await;
+    client.begin(LEGACY, json!({})).await;
+    for (id, name, count) in [(1, "short", 1_000), (2, "long", 1_200_000)] {
+        let code = format!("return {{text: 'x'.repeat({count})}}");
+        world.publish(&document(name, &code, json!({}))).await;
+        let answer = client.post(&call(id, name, json!({}))).await;
+        assert_eq!(answer.is_stream(), name == "short", "{name}");
+        let said = answer.last().await;
+        assert_eq!(said["id"], id);
+        let text = said["result"]["structuredContent"]["text"].as_str();
+        assert_eq!(text.map(str::len), Some(count), "{name}");
+    }
+    // The session goes on.
+    let said = client.post(&call(3, "short", json!({}))).await.last().await;
+    assert_eq!(said["result"]["isError"], false, "{said}");
     server.end().await;
 }
 
