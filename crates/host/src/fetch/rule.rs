@@ -68,7 +68,7 @@ impl FetchRule {
     ) -> Result<Admission, HttpFault> {
         let admission = match &self.reach {
             // There is no rule for it; invariant 8.
-            NetworkGrant::Blocked => return Err(not_listed(target)),
+            NetworkGrant::Blocked => return Err(not_listed(&[], target)),
             NetworkGrant::Open => Admission::Anywhere,
             NetworkGrant::Strict => public_host(target)?,
             NetworkGrant::Allowlist(patterns) => {
@@ -163,11 +163,22 @@ fn admit_listed(
     if is_covered {
         return public_host(target);
     }
-    Err(not_listed(target))
+    Err(not_listed(patterns, target))
 }
 
-fn not_listed(target: &FetchTarget) -> HttpFault {
-    let rule = format!("host not in allowlist: {}", target.host);
+fn not_listed(patterns: &[HostPattern], target: &FetchTarget) -> HttpFault {
+    // Where the port alone is not listed, it is named: the host is there to see in the list.
+    let fits_elsewhere = |pattern: &HostPattern| {
+        let port = pattern.port();
+        port.is_some_and(|port| pattern.matches(&target.host, port))
+    };
+    let rule = match patterns.iter().any(fits_elsewhere) {
+        true => format!(
+            "host not in allowlist: {}:{}; it is listed with another port",
+            target.host, target.port
+        ),
+        false => format!("host not in allowlist: {}", target.host),
+    };
     HttpFault::denied("host-not-in-allowlist", rule)
 }
 

@@ -174,6 +174,15 @@ async fn a_refusal_names_host_and_rule_and_is_on_record() {
     );
     assert_eq!(event.refusal, Some("host-not-in-allowlist"));
     assert_eq!((event.address, event.status, event.bytes), (None, None, 0));
+    // The host alone would read like a mistake where only its port is not listed.
+    let world = World::new("api.example.com:8443");
+    let ran = world
+        .run(json!({"url": "https://api.example.com/"}), b"")
+        .await;
+    assert_eq!(
+        ran.outcome.unwrap_err().told(&Masker::none()),
+        "[fetch] denied: host not in allowlist: api.example.com:443; it is listed with another port"
+    );
 }
 
 /// The lists of callers and the hosts of rules are asked on every hop, before any
