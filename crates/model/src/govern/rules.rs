@@ -9,7 +9,7 @@ use crate::caller::{Caller, CallerKind, Origin};
 use crate::document::params::Arguments;
 use crate::document::{ApprovalMode, Document};
 use crate::govern::access::CallerRights;
-use crate::govern::access::level::LevelInput;
+use crate::govern::access::level::{LevelInput, LevelObjection};
 use crate::govern::action::{Action, Actions};
 use crate::govern::autonomy::Autonomy;
 use crate::policy::EffectivePolicy;
@@ -341,15 +341,25 @@ fn document(asked: &RuleInput<'_>) -> Option<Decision> {
 
 fn level(asked: &RuleInput<'_>, actions: &[Action]) -> Option<Decision> {
     let constraints = asked.rights.constraints.as_ref()?;
-    let (effect, reason) = constraints.check(&LevelInput {
+    let objection = constraints.check(&LevelInput {
         category: asked.document.category.as_deref().unwrap_or(""),
         actions,
         arguments: asked.arguments.values(),
         contained: asked.body.contained,
     })?;
-    Some(match effect {
-        Effect::Allow | Effect::Ask => Decision::of(effect, reason),
-        Effect::Deny => Decision::deny(Reason::LevelDenied, reason),
+    let LevelObjection {
+        effect,
+        reason,
+        remedy,
+    } = objection;
+    Some(match (effect, remedy) {
+        (Effect::Allow | Effect::Ask, _) => Decision::of(effect, reason),
+        (Effect::Deny, None) => Decision::deny(Reason::LevelDenied, reason),
+        (Effect::Deny, Some(remedy)) => Decision {
+            remedy: Some(remedy.to_owned()),
+            retry: Retry::Changed,
+            ..Decision::deny(Reason::LevelDenied, reason)
+        },
     })
 }
 

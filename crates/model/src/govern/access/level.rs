@@ -302,6 +302,30 @@ const STANDARD: [&str; 20] = [
     "WEB",
 ];
 
+/// What helps a caller whose command line is more than one command.
+const SINGLE_COMMANDS: &str = "one call for each command, without pipes, redirections, variables or anything that starts another";
+
+/// What constraints say against a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelObjection {
+    /// It is denied or asked about.
+    pub effect: Effect,
+    /// For people.
+    pub reason: String,
+    /// What the caller can do about it; nothing if only another level helps.
+    pub remedy: Option<&'static str>,
+}
+
+impl LevelObjection {
+    fn denial(reason: String) -> LevelObjection {
+        LevelObjection {
+            effect: Effect::Deny,
+            reason,
+            remedy: None,
+        }
+    }
+}
+
 /// A policy narrowed by a level.
 #[must_use]
 pub fn narrow(policy: &EffectivePolicy, level: AccessLevel) -> EffectivePolicy {
@@ -371,9 +395,9 @@ impl Constraints {
 
     /// The decision of the constraints that no policy can express.
     #[must_use]
-    pub fn check(&self, input: &LevelInput<'_>) -> Option<(Effect, String)> {
+    pub fn check(&self, input: &LevelInput<'_>) -> Option<LevelObjection> {
         let does = |word: &str| input.actions.iter().any(|action| action.word() == word);
-        let deny = |why: &str| Some((Effect::Deny, why.to_owned()));
+        let deny = |why: &str| Some(LevelObjection::denial(why.to_owned()));
         if self.code == CodeIsolation::Containerized && !input.contained {
             return deny(
                 "the caller's level allows only tools that run in the sandbox, in a jail with namespaces, or in a container",
@@ -398,8 +422,9 @@ impl Constraints {
             match self.terminal {
                 TerminalScope::None => return deny("the caller's level has no terminal"),
                 TerminalScope::RestrictedCommands => {
-                    if let Some(why) = self.refused_command(input.arguments) {
-                        return Some((Effect::Deny, why));
+                    let refused = self.refused_command(input.arguments);
+                    if refused.is_some() {
+                        return refused;
                     }
                 }
                 TerminalScope::Full => {}
@@ -411,24 +436,35 @@ impl Constraints {
             .iter()
             .find(|action| self.requires_approval.contains(action));
         asked.map(|action| {
-            let why = format!(
+            let reason = format!(
                 "the caller's level asks before `{}`",
                 elided(action.word(), 60)
             );
-            (Effect::Ask, why)
+            LevelObjection {
+                effect: Effect::Ask,
+                ..LevelObjection::denial(reason)
+            }
         })
     }
 
     /// One command of the list, with nothing in it that starts another.
-    fn refused_command(&self, arguments: &Map<String, Value>) -> Option<String> {
+    fn refused_command(&self, arguments: &Map<String, Value>) -> Option<LevelObjection> {
+        let deny = |why: String| Some(LevelObjection::denial(why));
+        // What the caller can do itself: another level would only widen what it may run.
+        let single = |why: String| {
+            Some(LevelObjection {
+                remedy: Some(SINGLE_COMMANDS),
+                ..LevelObjection::denial(why)
+            })
+        };
         // Invariant 8: a command that cannot be read cannot be on the list.
         let Some(command) = arguments.get("command").and_then(Value::as_str) else {
-            return Some("the caller's level needs a `command` that can be checked".to_owned());
+            return deny("the caller's level needs a `command` that can be checked".to_owned());
         };
         let words = match command::words(command) {
             Ok(words) => words,
             Err(why) => {
-                return Some(format!(
+                return single(format!(
                     "the caller's level allows single commands only: {why}"
                 ));
             }
@@ -436,14 +472,15 @@ impl Constraints {
         let first = words.first().map(String::as_str).unwrap_or_default();
         if !self.commands.contains(first) {
             let shown = elided(first, 40);
-            return Some(format!(
+            return deny(format!(
                 "the command `{shown}` is not on the list of the caller's level"
             ));
         }
-        command::starter(&words).map(|word| {
-            let shown = elided(word, 40);
-            format!("the caller's level takes single commands only: `{shown}` starts another")
-        })
+        let word = command::starter(&words)?;
+        let shown = elided(word, 40);
+        single(format!(
+            "the caller's level takes single commands only: `{shown}` starts another"
+        ))
     }
 }
 
