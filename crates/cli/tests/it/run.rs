@@ -208,6 +208,9 @@ fn an_interrupted_call_is_cancelled() {
     let document = json!({"name": "spin", "code": "while (true) {}", "codeType": "Javascript"});
     fs::write(folder.join("spin.json"), document.to_string()).unwrap();
     let home = folder.join("ring").display().to_string();
+    // The list may be asked for before the call has made the home.
+    fs::create_dir(&home).unwrap();
+    fs::write(folder.join("ring/ringfence.toml"), "").unwrap();
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ringfence"))
         .args(["run", "spin.json", "--home", &home])
         .current_dir(&folder)
@@ -264,6 +267,9 @@ fn questions_of_another_process_are_answered_while_watching() {
         "params": [{"name": "text", "type": "STRING", "required": true, "testValue": "t"}],
         "sandboxOverrides": {"networkMode": "open"}, "humanInTheLoop": {"mode": "REQUIRED"}});
     fs::write(folder.join("tool.json"), document.to_string()).unwrap();
+    // The watch begins before the first call.
+    fs::create_dir(folder.join("ring")).unwrap();
+    fs::write(folder.join("ring/ringfence.toml"), "").unwrap();
     let program = env!("CARGO_BIN_EXE_ringfence");
     for (answer, expected) in [("y\n", "sent hi"), ("n\n", "refused[approval.declined]")] {
         let line = format!("{program} approvals watch --count 1 --home ring");
