@@ -19,6 +19,7 @@ use crate::fault::{ServerFault, shown};
 use crate::http;
 use crate::http::plain::PlainCalls;
 use crate::limit;
+use crate::noise::Losses;
 use crate::secret_mask::MaskNow;
 use crate::tool_call::{CallKind, ToolCall};
 
@@ -61,7 +62,8 @@ async fn exchange(way: CallWay<'_>, call: &ToolCall) -> Result<ToolResult, Serve
     let (mut responses, mut state) = (None, None);
     for round in 0..limit::SERVER_ROUNDS_MAX {
         let again = (responses.take(), state.take());
-        let (id, result) = match exchange_once(way, call, again, &mut deadline).await {
+        let answered = exchange_once(way, call, again, &mut deadline).await;
+        let (id, result) = match answered.map_err(|fault| calls.faults().explain(fault)) {
             Ok(answered) => answered,
             Err(fault) if round > 0 => return Err(fault.after_a_round()),
             Err(fault) => return Err(fault),
@@ -174,6 +176,8 @@ struct RunningRequest<'a> {
     calls: &'a Calls,
     id: RequestId,
     handle: Option<RequestHandle<RoleClient>>,
+    /// The messages that were lost since it was sent.
+    losses: Losses,
     is_over: bool,
 }
 
@@ -190,6 +194,7 @@ impl<'a> RunningRequest<'a> {
             meta.set_traceparent(trace.clone());
             options = options.with_meta(meta);
         }
+        let losses = calls.faults().losses();
         let sent = peer.send_request_with_option(request, options);
         let handle = sent.await.map_err(|error| service_fault(&error))?;
         let elicitor = call.elicitor.clone();
@@ -206,6 +211,7 @@ impl<'a> RunningRequest<'a> {
             calls,
             id: handle.id.clone(),
             handle: Some(handle),
+            losses,
             is_over: false,
         })
     }
@@ -222,7 +228,16 @@ impl<'a> RunningRequest<'a> {
         };
         let mut response = std::pin::pin!(handle.await_response());
         loop {
-            match timeout_at(*deadline, &mut response).await {
+            let answered = tokio::select! {
+                answered = timeout_at(*deadline, &mut response) => answered,
+                // Its answer was longer than a line may be, and nothing more would come.
+                () = self.calls.wait_for_loss(&mut self.losses, 1) => {
+                    let most = limit::SERVER_LINE_BYTES_MAX >> 20;
+                    let what = format!("is in a message of more than {most} MiB");
+                    return Err(ServerFault::TooLarge(what));
+                }
+            };
+            match answered {
                 Ok(result) => {
                     self.is_over = true;
                     return result.map_err(|error| service_fault(&error));
@@ -400,9 +415,10 @@ pub(crate) fn service_fault(error: &ServiceError) -> ServerFault {
         ServiceError::TransportClosed => ServerFault::Closed("it closed".to_owned()),
         ServiceError::TransportSend(error) => http::fault_of(error),
         ServiceError::Timeout { timeout } => ServerFault::Timeout(*timeout),
-        ServiceError::UnexpectedResponse => {
-            ServerFault::Protocol("the answer is of another kind than the question".to_owned())
-        }
+        ServiceError::UnexpectedResponse => ServerFault::Protocol(
+            "the answer is of another kind than the question, or has a part of an unknown type"
+                .to_owned(),
+        ),
         other => ServerFault::Closed(shown(&other.to_string())),
     }
 }

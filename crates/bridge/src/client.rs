@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::caller::{ElicitAnswer, ElicitQuestion, Elicitor, ProgressSink};
 use crate::limit;
+use crate::noise::{LineFaults, Losses};
 use crate::secret_mask::SecretMask;
 
 /// One for each connection.
@@ -32,6 +33,8 @@ pub(crate) struct Client {
 pub(crate) struct Calls {
     running: Arc<Mutex<Vec<RunningCall>>>,
     mask: SecretMask,
+    /// What was wrong with the lines of a process.
+    faults: LineFaults,
     /// Whether the owner passes questions on.
     may_ask: bool,
 }
@@ -76,6 +79,21 @@ impl Calls {
 
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.running).is_empty()
+    }
+
+    pub(crate) fn faults(&self) -> &LineFaults {
+        &self.faults
+    }
+
+    /// Waits until a message is lost that only one of them can have waited for: no more
+    /// than `most` calls are under way.
+    pub(crate) async fn wait_for_loss(&self, losses: &mut Losses, most: usize) {
+        loop {
+            losses.next().await;
+            if lock(&self.running).len() <= most {
+                return;
+            }
+        }
     }
 
     pub(crate) fn remove(&self, id: &RequestId) {
@@ -210,6 +228,7 @@ impl Client {
             calls: Calls {
                 running: Arc::default(),
                 mask,
+                faults: LineFaults::new(),
                 may_ask,
             },
             list_changed: Arc::new(Notify::new()),

@@ -107,18 +107,15 @@ async fn open_target(
         } => {
             let started = ServerProcess::start(jail.clone(), hosts.clone(), program, sink);
             let mut process = started.await?;
+            process.follow(log, &settings.masker);
             let child = &mut process.child;
             let pipes = (child.stdin.take(), child.stdout.take());
             let (Some(input), Some(output)) = pipes else {
                 return Err(ServerFault::Start("it has no standard input".to_owned()));
             };
-            // Followed from the start: what a process says before its handshake explains most
-            // failures.
-            let following = child
-                .stderr
-                .take()
-                .map(|error| tokio::spawn(log.clone().follow(error, Arc::clone(&settings.masker))));
-            let transport = AsyncRwTransport::new_client(MessageLines::new(output), input);
+            let faults = client.calls().faults().clone();
+            let transport =
+                AsyncRwTransport::new_client(MessageLines::new(output, faults.clone()), input);
             // Attack: a line without end would be kept in memory whole.
             let transport = transport.with_max_line_length(limit::SERVER_LINE_BYTES_MAX);
             let serving = client
@@ -132,16 +129,10 @@ async fn open_target(
                     plain: None,
                 }),
                 Err(error) => {
-                    let fault = handshake_fault(&error);
+                    let fault = faults.explain(handshake_fault(&error));
                     // Ended before the fault is told, so that the last words of the
                     // process are in it.
                     let exit = process.end().await;
-                    // They may still be in the pipe. A grandchild could hold it open, so the
-                    // wait is bounded.
-                    if let Some(following) = following {
-                        let bound = Duration::from_millis(limit::SERVER_LAST_WORDS_MS);
-                        let _ = timeout(bound, following).await;
-                    }
                     Err(explain(fault, &exit, log))
                 }
             }

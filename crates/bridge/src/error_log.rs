@@ -114,23 +114,31 @@ impl ErrorLog {
         let mut piece = [0; 4096];
         // Attack: a process that writes without end would keep the disk busy.
         let pause = Duration::from_millis(limit::SERVER_LOG_PAUSE_MS);
-        let mut write_at: Option<Instant> = None;
+        let mut unwritten = Unwritten {
+            log: self.clone(),
+            write_at: None,
+        };
+        // The first lines at once: a process that is used for one call ends before the pause.
+        let mut wait = Duration::ZERO;
         loop {
-            let due = write_at.unwrap_or_else(|| Instant::now() + pause);
+            let due = unwritten.write_at.unwrap_or_else(Instant::now);
             let count = tokio::select! {
                 read = from.read(&mut piece) => match read {
                     Ok(0) | Err(_) => break,
                     Ok(count) => count,
                 },
-                () = sleep_until(due), if write_at.is_some() => {
+                () = sleep_until(due), if unwritten.write_at.is_some() => {
                     self.write();
-                    write_at = None;
+                    unwritten.write_at = None;
                     continue;
                 }
             };
             // The first byte after a write starts the clock, so a busy process is written
             // at fixed intervals.
-            write_at = write_at.or(Some(Instant::now() + pause));
+            if unwritten.write_at.is_none() {
+                unwritten.write_at = Some(Instant::now() + wait);
+                wait = pause;
+            }
             for byte in piece.iter().take(count) {
                 if *byte == b'\n' {
                     self.push(&line, &masker);
@@ -143,6 +151,7 @@ impl ErrorLog {
         if !line.is_empty() {
             self.push(&line, &masker);
         }
+        unwritten.write_at = None;
         self.write();
     }
 
@@ -197,6 +206,22 @@ impl ErrorLog {
     }
 }
 
+/// Writes what waits for its time, also where the reader is given up because our own process
+/// ends.
+#[derive(Debug)]
+struct Unwritten {
+    log: ErrorLog,
+    write_at: Option<Instant>,
+}
+
+impl Drop for Unwritten {
+    fn drop(&mut self) {
+        if self.write_at.is_some() {
+            self.log.write();
+        }
+    }
+}
+
 /// A file that no other process has: the first free number of ours.
 fn new_file(folder: &Path) -> io::Result<File> {
     let process = std::process::id();
@@ -213,13 +238,19 @@ fn new_file(folder: &Path) -> io::Result<File> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Removes the logs of servers that ended, but for the newest ones.
+/// Removes the logs of servers that ended, but for the newest ones. Those without a line go
+/// first: they would push out the one that says why a server failed.
 fn tidy(folder: &Path) -> io::Result<()> {
+    let fresh = Duration::from_millis(limit::SERVER_LOG_FRESH_MS);
     let logs = kept_logs(folder)?;
+    // A file that another process made a moment ago is not locked yet.
+    let is_fresh = |log: &KeptLog| log.changed.elapsed().is_ok_and(|age| age < fresh);
     let ended = logs.iter().filter(|log| !log.is_running);
-    let ended: Vec<_> = ended.collect();
-    let surplus = ended.len().saturating_sub(limit::SERVER_LOG_FILES_KEPT);
-    for log in ended.into_iter().take(surplus) {
+    let (empty, said): (Vec<_>, Vec<_>) = ended.partition(|log| log.lines.is_empty());
+    let surplus = said.len().saturating_sub(limit::SERVER_LOG_FILES_KEPT);
+    let said = said.into_iter().take(surplus);
+    let empty = empty.into_iter().filter(|log| !is_fresh(log));
+    for log in said.chain(empty) {
         match std::fs::remove_file(folder.join(&log.file)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -230,6 +261,8 @@ fn tidy(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
 
     #[tokio::test]
@@ -279,6 +312,59 @@ mod tests {
         let kept = kept_logs(&folder).expect("logs");
         assert!(kept.iter().all(|log| !log.is_running), "{kept:?}");
         assert!(kept.len() <= limit::SERVER_LOG_FILES_KEPT + 1, "{kept:?}");
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+
+    /// A server that is used for one call, in a process of ours that ends with it.
+    #[tokio::test]
+    async fn what_is_read_is_written_even_if_the_reader_is_given_up() {
+        let folder = std::env::temp_dir().join(format!("ringfence-short-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let log = ErrorLog::kept_in(&folder).expect("a log");
+        let (mut there, here) = tokio::io::duplex(1_000);
+        let masker = Arc::new(Masker::none());
+        let following = tokio::spawn(log.clone().follow(here, masker));
+        let lines = || kept_logs(&folder).expect("logs")[0].lines.clone();
+        // The first lines are there at once.
+        there.write_all(b"one\n").await.expect("written");
+        while lines().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        there.write_all(b"two\n").await.expect("written");
+        while log.lines().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        following.abort();
+        assert!(following.await.is_err_and(|end| end.is_cancelled()));
+        assert_eq!(lines(), ["one", "two"]);
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_log_without_a_line_pushes_out_none() {
+        let folder = std::env::temp_dir().join(format!("ringfence-empty-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).expect("a folder");
+        let old = SystemTime::now() - Duration::from_secs(3_600);
+        let make = |name: &str, text: &str, changed: SystemTime| {
+            let file = File::create(folder.join(name)).expect("a file");
+            (&file).write_all(text.as_bytes()).expect("written");
+            file.set_modified(changed).expect("its time");
+        };
+        make("1-0.log", "the disk is on fire\n", old);
+        for number in 0..10_u64 {
+            make(
+                &format!("2-{number}.log"),
+                "",
+                old + Duration::from_secs(number),
+            );
+        }
+        make("3-0.log", "", SystemTime::now());
+        tidy(&folder).expect("tidied");
+        let kept = kept_logs(&folder).expect("logs");
+        let kept: Vec<_> = kept.iter().map(|log| log.file.as_str()).collect();
+        // The last may be one whose process has not locked it yet.
+        assert_eq!(kept, ["1-0.log", "3-0.log"]);
         let _ = std::fs::remove_dir_all(&folder);
     }
 }

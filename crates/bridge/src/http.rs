@@ -24,7 +24,7 @@ use host::fetch::HttpFault;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use model::text;
+use model::text::{self, surrogate};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest as McpRequest, ErrorData, JsonRpcError, JsonRpcMessage,
     ServerJsonRpcMessage,
@@ -378,9 +378,12 @@ impl McpHttpClient {
         Ok(headers)
     }
 
+    /// The body of a reply that is a message.
     async fn read(&self, body: ReplyBody) -> Result<Vec<u8>, TransportFault> {
         let reading = body.read(HTTP_REPLY_BYTES_MAX, self.reply);
-        reading.await.map_err(client_fault)
+        let mut body = reading.await.map_err(client_fault)?;
+        surrogate::mend(&mut body);
+        Ok(body)
     }
 
     /// Reads a reply that is not a success: its status, and the error of the protocol in it.
@@ -656,7 +659,14 @@ fn events(body: ReplyBody, bytes_max: usize) -> Events {
             Err(error) => Some((Err(StreamFault(error)), None)),
         }
     });
-    SseStream::from_bytes_stream(pieces).boxed()
+    let events = SseStream::from_bytes_stream(pieces);
+    let mended = events.map(|event| {
+        event.map(|event| Sse {
+            data: event.data.map(surrogate::mended_text),
+            ..event
+        })
+    });
+    mended.boxed()
 }
 
 /// A stream that ended before its time.

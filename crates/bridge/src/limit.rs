@@ -1,8 +1,8 @@
 //! Every bound of this crate, in one table.
 
 model::limits! {
-    /// One message of a server, in bytes; a longer one is skipped and its call ends by its
-    /// time limit.
+    /// One message of a server, in bytes; a longer one is skipped. The call that waits for it
+    /// ends at once if it is alone, else by its time limit.
     SERVER_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
     /// Lines on the standard output of a server that are no messages; after more of them
     /// its connection ends.
@@ -23,8 +23,10 @@ model::limits! {
     SERVER_LOG_LINE_BYTES_MAX: usize = 4_096;
     /// Milliseconds between two writes of it to its file.
     SERVER_LOG_PAUSE_MS: u64 = 200;
-    /// Milliseconds for the last words of a process that ended before its handshake.
+    /// Milliseconds for the last words of a process that ended.
     SERVER_LAST_WORDS_MS: u64 = 500;
+    /// Milliseconds for which a new file counts as used, before its process has locked it.
+    SERVER_LOG_FRESH_MS: u64 = 10_000;
     /// Such files of one server in one process.
     SERVER_LOG_FILES_MAX: usize = 64;
     /// Files of processes that ended which are kept.

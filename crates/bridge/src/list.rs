@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::call::service_fault;
+use crate::client::Calls;
 use crate::connect::ServerSettings;
 use crate::fault::ServerFault;
 use crate::limit;
@@ -202,11 +203,12 @@ fn values<T: Serialize>(items: Vec<T>) -> Result<Vec<Value>, ServerFault> {
 
 /// Fetches what a server offers and its owner wants to see, and for how long that counts.
 pub(crate) async fn fetch(
-    peer: &Peer<RoleClient>,
+    (peer, calls): (&Peer<RoleClient>, &Calls),
     server: &ServerIdentity,
     settings: &ServerSettings,
 ) -> Result<(Offers, Duration), ServerFault> {
     let most = Duration::from_millis(limit::SERVER_LIST_MS_MAX);
+    let mut losses = calls.faults().losses();
     let fetching = async {
         let mut all = Fetching::default();
         let mut offers = Offers::default();
@@ -226,8 +228,17 @@ pub(crate) async fn fetch(
         }
         Ok((offers, age(all.ttl_ms)))
     };
-    match timeout(most, fetching).await {
-        Ok(listed) => listed,
+    let fetched = tokio::select! {
+        fetched = timeout(most, fetching) => fetched,
+        // Without a call, what was lost can only be a page.
+        () = calls.wait_for_loss(&mut losses, 0) => {
+            let most = limit::SERVER_LINE_BYTES_MAX >> 20;
+            let what = format!("it is in a message of more than {most} MiB");
+            return Err(ServerFault::List(what));
+        }
+    };
+    match fetched {
+        Ok(listed) => listed.map_err(|fault| calls.faults().explain(fault)),
         Err(_) => Err(ServerFault::List(format!(
             "it took longer than {} s",
             most.as_secs()

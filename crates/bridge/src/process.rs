@@ -5,14 +5,19 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use host::egress::{Egress, EgressEvent, EgressSettings};
 use jail::{JailGrace, JailNetwork, JailSettings, JailedChild, WorkerProgram};
 use model::network::host_pattern::HostPattern;
 use model::policy::grant::NetworkGrant;
 use model::policy::host_bound::HostBounds;
+use model::record::mask::Masker;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::egress_door::EgressDoor;
+use crate::error_log::ErrorLog;
 use crate::fault::ServerFault;
 use crate::limit;
 
@@ -49,6 +54,8 @@ impl fmt::Debug for ConnectionSink {
 pub(crate) struct ServerProcess {
     pub(crate) child: JailedChild,
     door: Option<ServerDoor>,
+    /// What reads its standard error.
+    following: Option<JoinHandle<()>>,
 }
 
 impl ServerProcess {
@@ -67,7 +74,20 @@ impl ServerProcess {
         let spawned = jail::spawn(jail, program).await;
         let mut child = spawned.map_err(|fault| ServerFault::Start(fault.to_string()))?;
         let door = hosts.and_then(|hosts| ServerDoor::open(*hosts, &mut child, sink.clone()));
-        Ok(ServerProcess { child, door })
+        Ok(ServerProcess {
+            child,
+            door,
+            following: None,
+        })
+    }
+
+    /// Keeps what it says on its standard error. From the start: what a process says before
+    /// its handshake explains most failures.
+    pub(crate) fn follow(&mut self, log: &ErrorLog, masker: &Arc<Masker>) {
+        if let Some(error) = self.child.stderr.take() {
+            let following = log.clone().follow(error, Arc::clone(masker));
+            self.following = Some(tokio::spawn(following));
+        }
     }
 
     /// Its network, if it has one.
@@ -82,6 +102,12 @@ impl ServerProcess {
         if let Some(network) = &self.door {
             let rest = network.door.egress().finish().await;
             network.tell(rest);
+        }
+        // Its last words may still be in the pipe. A grandchild could hold it open, so the
+        // wait is bounded.
+        if let Some(following) = self.following {
+            let bound = Duration::from_millis(limit::SERVER_LAST_WORDS_MS);
+            let _ = timeout(bound, following).await;
         }
         exit.to_string()
     }

@@ -335,7 +335,7 @@ impl Inner {
 
     /// Fetches the list of a connection again and has it reviewed.
     async fn relist(&self, connection: &Connection) -> Result<(), ServerFault> {
-        let list = self.review(&connection.peer).await?;
+        let list = self.review(&connection.peer, &connection.client).await?;
         let mut status = lock(&self.status);
         if let ServerStatus::Ready { walls, .. } = &*status {
             *status = ServerStatus::ready(&list.reviewed.seen, walls.clone());
@@ -414,7 +414,7 @@ impl Inner {
         let walls = process.as_ref().map(wall_lines).unwrap_or_default();
         // Before the list, so that no change falls in between.
         let subscription = subscribe::begin(&peer).await;
-        let list = match self.review(&peer).await {
+        let list = match self.review(&peer, &client).await {
             Ok(list) => list,
             Err(fault) => {
                 end(service, process).await;
@@ -450,7 +450,11 @@ impl Inner {
     }
 
     /// Fetches the list and hands it over before any of it is used.
-    async fn review(&self, peer: &Peer<RoleClient>) -> Result<CurrentList, ServerFault> {
+    async fn review(
+        &self,
+        peer: &Peer<RoleClient>,
+        us: &Client,
+    ) -> Result<CurrentList, ServerFault> {
         // From before the fetch: what changes during it is not in the list.
         let asked = Instant::now();
         let Some(info) = peer.peer_info() else {
@@ -459,7 +463,7 @@ impl Inner {
             ));
         };
         let mut server = ServerIdentity::of(&info);
-        let (offers, age) = list::fetch(peer, &server, &self.settings).await?;
+        let (offers, age) = list::fetch((peer, us.calls()), &server, &self.settings).await?;
         // Attack: a server that writes a secret of ours into a description, which is kept,
         // shown to the owner and to every client.
         let mask = self.mask.now()?;
@@ -502,7 +506,7 @@ impl Watch {
         let why = loop {
             tokio::select! {
                 // Ended by itself, which is a failure; the other two ways out are ours.
-                _ = &mut ended => break Some("the connection ended".to_owned()),
+                _ = &mut ended => break Some(self.why_ended()),
                 () = self.connection.stop.cancelled() => break None,
                 used = uses.recv() => match used {
                     Some(()) => idle_at = Instant::now() + self.idle,
@@ -524,7 +528,7 @@ impl Watch {
                     };
                     // The pause and the fetch may take long; the end does not wait for them.
                     let listed = tokio::select! {
-                        _ = &mut ended => break Some("the connection ended".to_owned()),
+                        _ = &mut ended => break Some(self.why_ended()),
                         () = self.connection.stop.cancelled() => break None,
                         listed = relisted => listed,
                     };
@@ -543,6 +547,15 @@ impl Watch {
         close.cancel();
         if let Some(process) = process {
             process.end().await;
+        }
+    }
+
+    /// Why the connection ended by itself, as far as that is known.
+    fn why_ended(&self) -> String {
+        let faults = self.connection.client.calls().faults();
+        match faults.explain(ServerFault::Closed("the connection ended".to_owned())) {
+            ServerFault::Closed(why) => why,
+            other => other.to_string(),
         }
     }
 

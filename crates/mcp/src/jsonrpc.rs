@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 /// The body is not JSON.
-const PARSE: i64 = -32700;
+pub(crate) const PARSE: i64 = -32700;
 /// The JSON is not a message.
 pub(crate) const INVALID: i64 = -32600;
 /// Ours: the transport refuses.

@@ -78,7 +78,7 @@ model::limits! {
     LIST_CHANGED_EVERY_MS: u64 = 500;
     /// Milliseconds between two looks at whether the audit has room.
     TEND_AUDIT_EVERY_MS: u64 = 60_000;
-    /// Looks after which lists are compared even if no file changed.
+    /// Looks after which it is asked even if no file changed: a variable may be set.
     LIST_CHANGED_LOOKS_MAX: u32 = 4;
     /// Seconds one peer may take to be told.
     LIST_CHANGED_SECONDS_MAX: u64 = 2;

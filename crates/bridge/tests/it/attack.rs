@@ -16,7 +16,7 @@ const CASES: &[(&str, IsExpected)] = &[
     ("same-cursor", |fault| list(fault, "twice")),
     ("endless-pages", |fault| list(fault, "pages")),
     ("many-tools", |fault| list(fault, "tools") || is_late(fault)),
-    ("long-line", |fault| list(fault, "longer") || is_late(fault)),
+    ("long-line", |fault| list(fault, "more than 8 MiB")),
     ("no-list", |fault| {
         matches!(fault, ServerFault::Refused { .. })
     }),
@@ -25,9 +25,10 @@ const CASES: &[(&str, IsExpected)] = &[
         |fault| matches!(fault, ServerFault::Start(why) if why.contains("the disk is on fire")),
     ),
     ("slow-handshake", is_late),
-    ("endless-noise", |fault| {
-        matches!(fault, ServerFault::Start(_) | ServerFault::Closed(_))
-    }),
+    (
+        "endless-noise",
+        |fault| matches!(fault, ServerFault::Start(why) if why.contains("no message")),
+    ),
 ];
 
 fn list(fault: &ServerFault, word: &str) -> bool {
@@ -103,6 +104,39 @@ async fn a_call_without_an_answer_ends_in_time() {
     slow.timeout = Duration::from_millis(500);
     let late = server.call::<ServerFault>(slow, |_| Ok(())).await;
     assert_eq!(late, Err(ServerFault::Timeout(Duration::from_millis(500))));
+}
+
+/// The library that reads lines passes over one that is too long, so nothing would come.
+#[tokio::test]
+async fn an_answer_that_is_too_long_ends_its_call_at_once() {
+    let folder = Folder::new("long");
+    let (server, _) = server(&folder, &["good"]);
+    let began = Instant::now();
+    let mut long = tool_call("long", json!({}));
+    long.timeout = Duration::from_secs(300);
+    let fault = server.call::<ServerFault>(long, |_| Ok(())).await;
+    let is_told =
+        matches!(&fault, Err(ServerFault::TooLarge(why)) if why.contains("more than 8 MiB"));
+    assert!(is_told, "{fault:?}");
+    assert!(began.elapsed() < Duration::from_secs(60));
+    // The connection lives on.
+    let next = call(&server, "echo", json!({"words": "next"})).await;
+    assert_eq!(text(&next.expect("a result")), "next");
+}
+
+#[tokio::test]
+async fn a_server_that_talks_nonsense_in_a_call_loses_its_connection_and_says_why() {
+    let folder = Folder::new("babbles");
+    let (server, _) = server(&folder, &["good"]);
+    let fault = call(&server, "babble", json!({})).await;
+    let is_told =
+        matches!(&fault, Err(ServerFault::Closed(why)) if why.contains("what is no message"));
+    assert!(is_told, "{fault:?}");
+    until("the status says it too", || {
+        matches!(server.status(), ServerStatus::Failed(fault)
+            if fault.to_string().contains("what is no message"))
+    })
+    .await;
 }
 
 #[tokio::test]

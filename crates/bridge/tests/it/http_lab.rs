@@ -532,6 +532,15 @@ fn call(name: &str, answer: &dyn Fn(Value) -> Value) -> Response {
         "no-message" => json_reply(200, &json!({"answer": 42})),
         "html" => reply(200, "text/html", "<p>hello"),
         "empty" => reply(200, "application/json", ""),
+        // As a server in JavaScript writes a text that it cut inside an emoji.
+        "half" => reply(200, "application/json", halved(&result)),
+        "half-events" => events(format!("data: {}\n\n", halved(&result)).into()),
+        "half-error" => {
+            let error = json!({"code": -32_602, "message": "hello"});
+            let id = &result["id"];
+            let error = json!({"jsonrpc": "2.0", "id": id, "error": error});
+            reply(400, "application/json", halved(&error))
+        }
         "accepted" => reply(202, "text/plain", ""),
         // Ends without an answer, well or not.
         "ends" => events(": bye\n\n".into()),
@@ -555,6 +564,10 @@ fn call(name: &str, answer: &dyn Fn(Value) -> Value) -> Response {
         ),
         other => failure(other, &result),
     }
+}
+
+fn halved(message: &Value) -> String {
+    message.to_string().replace("hello", "a\\ud83d")
 }
 
 /// `status-500` has no words of the protocol, `error-500` has.

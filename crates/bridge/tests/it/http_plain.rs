@@ -110,6 +110,33 @@ async fn a_plain_call_ends_as_one_through_rmcp() {
     }
 }
 
+/// With rmcp and without, in both eras.
+#[tokio::test]
+async fn half_a_character_is_read_as_the_sign_for_one() {
+    for is_modern in [true, false] {
+        let lab = match is_modern {
+            true => modern_lab().await,
+            false => Lab::start().await,
+        };
+        for tool in ["half", "half-events", "half-error"] {
+            for call in [plain(tool), through_rmcp(tool)] {
+                let server = server(&lab, |settings| {
+                    if !is_modern {
+                        settings.era = ServerEra::Legacy;
+                    }
+                });
+                let called = run(&server, call).await;
+                let said = match &called {
+                    Ok(result) => support::text(result),
+                    Err(ServerFault::Refused { message, .. }) => message,
+                    Err(fault) => panic!("{tool}: {fault:?}"),
+                };
+                assert_eq!(said, "a\u{fffd}", "{tool}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_answer_to_another_request_is_none() {
     let lab = modern_lab().await;

@@ -96,6 +96,15 @@ async fn every_type_of_content_is_relayed() {
     assert_eq!(refused, Err(expected));
 }
 
+/// A server in JavaScript that cut a text inside an emoji: the rest of it arrives.
+#[tokio::test]
+async fn an_answer_with_half_a_character_is_read() {
+    let folder = Folder::new("half");
+    let (server, _) = server(&folder, &["good"]);
+    let result = call(&server, "half", json!({})).await.expect("a result");
+    assert_eq!(text(&result), "a\u{fffd} \u{1f600}");
+}
+
 #[tokio::test]
 async fn progress_reaches_the_call_it_belongs_to() {
     let folder = Folder::new("progress");

@@ -51,6 +51,10 @@ fn wait(time: Duration) {
 }
 
 fn send(message: &Value) {
+    send_line(&message.to_string());
+}
+
+fn send_line(message: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{message}");
     let _ = out.flush();
@@ -367,10 +371,7 @@ impl TestServer {
                 complain("told to die");
                 return Some(ExitCode::from(9));
             }
-            _ => {
-                refuse(id, -32602, "no such tool");
-                return None;
-            }
+            _ => return odd_call(id, name),
         };
         let mut result = result;
         if let (true, Some(members)) = (self.modern, result.as_object_mut()) {
@@ -379,6 +380,26 @@ impl TestServer {
         answer(id, result);
         None
     }
+}
+
+/// Calls that no library would answer so.
+fn odd_call(id: &Value, name: &str) -> Option<ExitCode> {
+    match name {
+        "long" => answer(id, text(&"x".repeat(9 * 1024 * 1024))),
+        "babble" => {
+            while writeln!(std::io::stdout(), "thinking").is_ok() {}
+            return Some(ExitCode::FAILURE);
+        }
+        "half" => {
+            // As a server in JavaScript writes a text that it cut inside an emoji.
+            let result = text("a@ \u{1f600}").to_string().replace('@', "\\ud83d");
+            send_line(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+            ));
+        }
+        _ => refuse(id, -32602, "no such tool"),
+    }
+    None
 }
 
 fn read(path: &str) -> Value {

@@ -14,6 +14,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use model::reason::Reason;
+use model::text::surrogate;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -231,7 +232,8 @@ async fn forward(state: BodyState, caller: &str, request: Request, next: Next) -
     }
     let era = Era::of_headers(&parts.headers);
     let bytes = match read(body, state.bounds).await {
-        Ok(bytes) => bytes,
+        // Clients in JavaScript cut texts in the middle of a character.
+        Ok(bytes) => surrogate::mended_copy(&bytes).map_or(bytes, Bytes::from),
         Err(response) => return *response,
     };
     accept_both_kinds(&mut parts.headers);

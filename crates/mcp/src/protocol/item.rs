@@ -2,7 +2,7 @@
 
 use engine::Engine;
 use engine::callable::CallableTool;
-use engine::servers::item::{Definition, prompt_name, shown_uri};
+use engine::servers::item::{Definition, prompt_name, show_texts, shown_uri};
 use model::caller::Caller;
 use rmcp::model::{Prompt, Resource, ResourceTemplate};
 use serde::de::DeserializeOwned;
@@ -55,6 +55,8 @@ fn shown<T: DeserializeOwned>(
     offered: &CallableTool,
     rename: impl FnOnce(&mut Map<String, Value>, &str),
 ) -> Option<T> {
+    let mut value = value;
+    show_texts(&mut value);
     let Value::Object(mut fields) = value else {
         return None;
     };

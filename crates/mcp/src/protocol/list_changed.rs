@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use engine::Engine;
+use engine::callable::ListStamp;
 use futures_util::future::join_all;
 use model::caller::Caller;
 use model::document::digest;
@@ -43,7 +44,12 @@ struct Listener {
     channel: ListenerChannel,
     /// The digests of the lists it was last told about.
     seen: ListDigests,
+    /// Whether they were compared with the lists of a known stamp.
+    is_compared: bool,
 }
+
+/// What the lists of each caller were made from when they were last compared.
+type ListStamps = HashMap<Caller, ListStamp>;
 
 /// The digests of a caller's lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -142,6 +148,7 @@ impl Listeners {
                 caller,
                 channel,
                 seen,
+                is_compared: false,
             },
         );
         drop(listeners);
@@ -162,27 +169,45 @@ impl Listeners {
         lock(&self.known)
     }
 
-    /// Takes the listeners whose list changed, and marks them as notified. Drops those
-    /// that disconnected.
-    fn take_due(&self, engine: &Engine) -> Vec<(u64, ListenerChannel, ChangedLists)> {
-        let callers: Vec<_> = {
-            let mut listeners = self.lock();
-            listeners
-                .all
-                .retain(|_, listener| !listener.channel.is_gone());
-            let callers = listeners.all.values();
-            callers.map(|listener| listener.caller.clone()).collect()
-        };
+    /// The callers that listen, and whether lists of each have to be compared whatever the
+    /// stamp says: a listener came since. Drops those that disconnected.
+    fn callers(&self) -> HashMap<Caller, bool> {
+        let mut listeners = self.lock();
+        listeners
+            .all
+            .retain(|_, listener| !listener.channel.is_gone());
+        let mut callers = HashMap::new();
+        for listener in listeners.all.values() {
+            *callers.entry(listener.caller.clone()).or_default() |= !listener.is_compared;
+        }
+        callers
+    }
+
+    /// Takes the listeners whose list changed, and marks them as notified. Lists are made
+    /// only for callers whose stamp is another one: making those of a thousand tools twice
+    /// a second would keep an idle server busy.
+    fn take_due(
+        &self,
+        engine: &Engine,
+        stamps: &mut ListStamps,
+    ) -> Vec<(u64, ListenerChannel, ChangedLists)> {
         // Lists are made outside the lock, one for each caller.
         let mut lists = HashMap::new();
-        for caller in callers {
-            lists
-                .entry(caller)
-                .or_insert_with_key(|caller| list_digest(engine, caller));
+        let mut current = ListStamps::new();
+        for (caller, is_new) in self.callers() {
+            // Before the lists: what changes in between changes the next stamp.
+            let stamp = engine.list_stamp(&caller);
+            if is_new || stamps.get(&caller) != Some(&stamp) {
+                lists.insert(caller.clone(), list_digest(engine, &caller));
+            }
+            current.insert(caller, stamp);
         }
+        *stamps = current;
         let mut due = Vec::new();
         for (id, listener) in &mut self.lock().all {
-            match lists.get(&listener.caller) {
+            let list = lists.get(&listener.caller);
+            listener.is_compared |= list.is_some();
+            match list {
                 Some(list) if *list != listener.seen => {
                     let changed = ChangedLists {
                         tools: list.tools != listener.seen.tools,
@@ -209,6 +234,7 @@ pub(crate) async fn watch(
 ) {
     let watching = async {
         let mut known = engine.registry().current();
+        let mut stamps = ListStamps::new();
         let mut looks: u32 = 0;
         loop {
             // No client listens, so nothing is compared: an idle server does no work
@@ -221,12 +247,13 @@ pub(crate) async fn watch(
             let now = engine.registry().current();
             looks = looks.wrapping_add(1);
             // A variable that is set or unset changes lists without changing the
-            // registry, so lists are compared now and then in any case.
+            // registry, and so does trust that a caller earned: their stamps are compared now
+            // and then in any case.
             if Arc::ptr_eq(&now, &known) && !looks.is_multiple_of(limit::LIST_CHANGED_LOOKS_MAX) {
                 continue;
             }
             known = now;
-            let due = listeners.take_due(&engine);
+            let due = listeners.take_due(&engine, &mut stamps);
             let telling = due.iter();
             let telling = telling.map(|(_, channel, changed)| channel.notify(*changed));
             let told = join_all(telling).await;

@@ -80,7 +80,8 @@ pub(crate) async fn while_running<T>(
             }
             sentence = feed.next() => sentence,
             () = sleep_until(beat) => {
-                format!("running for {} s", started.elapsed().as_secs())
+                // Whether it runs or waits for a person is told by sentences of its own.
+                format!("no answer yet after {} s", started.elapsed().as_secs())
             }
         };
         sent = sent.saturating_add(1);

@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use engine::Engine;
+use model::text::surrogate;
 use rmcp::RoleServer;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -18,7 +19,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::CALLER;
-use crate::jsonrpc::{self, BadMessage, INVALID};
+use crate::jsonrpc::{self, BadMessage, INVALID, PARSE};
 use crate::unsent::Unsent;
 
 /// Bytes kept of the beginning and of the end of a line that is too long, to tell whose
@@ -114,7 +115,9 @@ where
     }
 
     /// The message of a line, if it is one.
-    fn message(&self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+    fn message(&self, mut line: Vec<u8>) -> Option<RxJsonRpcMessage<RoleServer>> {
+        // Clients in JavaScript cut texts in the middle of a character.
+        surrogate::mend(&mut line);
         let line = line.trim_ascii();
         // Some Windows clients send a byte order mark first.
         let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
@@ -124,7 +127,11 @@ where
         match serde_json::from_slice(line) {
             Ok(message) => Some(message),
             Err(_) => {
-                let bad = BadMessage::of(line);
+                let mut bad = BadMessage::of(line);
+                // Without its id the client would not know what this answers, and wait.
+                if bad.code == PARSE {
+                    bad.id = id_of_line(line).unwrap_or_default();
+                }
                 // A notification is never answered.
                 if !bad.is_notification {
                     self.refuse(bad.code, bad.sentence, &bad.id);
@@ -166,7 +173,7 @@ where
             };
             match line {
                 Ok(line) => {
-                    if let Some(message) = self.message(&line) {
+                    if let Some(message) = self.message(line) {
                         return Some(message);
                     }
                 }
@@ -294,6 +301,13 @@ fn keep_end(tail: &mut Vec<u8>) {
     tail.drain(..surplus);
 }
 
+/// The id of a request in a line that cannot be read.
+fn id_of_line(line: &[u8]) -> Option<Value> {
+    let end = line.len().saturating_sub(ENDS_BYTES);
+    let head = line.get(..ENDS_BYTES).unwrap_or(line);
+    id_of(head, line.get(end..)?)
+}
+
 /// The id of a request of which only the beginning and the end are known. Clients write
 /// it before the method or as the last member; both places are members of the message
 /// itself and of nothing inside it.
@@ -402,6 +416,25 @@ mod tests {
             let (first, second) = line.split_at(line.len() / 2);
             let said = lines(100, &[first, second, "\n"]);
             assert_eq!(said, [Err(id)], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_read_is_known_by_its_id() {
+        for (line, id) in [
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":1e999}}"#,
+                Some(json!(7)),
+            ),
+            (
+                r#"{"method":"tools/call","params":{"a":"\x"},"id":"q-1"}"#,
+                Some(json!("q-1")),
+            ),
+            (r#"{"id":7,"result":{"a":"\x"}}"#, None),
+            ("this is no message", None),
+            ("", None),
+        ] {
+            assert_eq!(id_of_line(line.as_bytes()), id, "{line}");
         }
     }
 }

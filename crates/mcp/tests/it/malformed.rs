@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{LEGACY, MODERN, call, initialize, request};
+use crate::client::{LEGACY, MODERN, call, initialize, meta, request};
 use crate::world::{CALLER, World};
 
 #[tokio::test]
@@ -56,6 +56,71 @@ async fn malformed_bodies_are_errors_of_the_protocol() {
         .await;
     assert_eq!(answer["result"]["content"][0]["text"], "hi");
     server.end().await;
+}
+
+/// As a client in JavaScript writes a text that it cut inside an emoji.
+fn halved(message: &Value) -> String {
+    message.to_string().replace("HALF", "\\ud83d")
+}
+
+#[tokio::test]
+async fn half_a_character_in_an_argument_is_read_as_the_sign_for_one() {
+    let world = World::new().await;
+    let server = world.serve().await;
+    let mut said = Vec::new();
+    let mut message = call(5, "echo", json!({"text": "xHALF"}));
+    let mut client = server.client().await;
+    client.begin(LEGACY, json!({})).await;
+    let answer = client.send(Method::POST, "/mcp", Body::from(halved(&message)));
+    said.push(answer.await.last().await);
+    let (mut pipe, _, _) = world.pipe();
+    pipe.begin(LEGACY, json!({})).await;
+    pipe.line(&halved(&message)).await;
+    said.push(pipe.next().await.unwrap());
+    message["params"]["_meta"] = meta(json!({}));
+    let (mut pipe, _, _) = world.pipe();
+    pipe.line(&halved(&message)).await;
+    said.push(pipe.next().await.unwrap());
+    let mut client = server.client().await;
+    for (name, value) in [
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "echo"),
+    ] {
+        client.headers.push((name.to_owned(), value.to_owned()));
+    }
+    let answer = client.send(Method::POST, "/mcp", Body::from(halved(&message)));
+    said.push(answer.await.last().await);
+    for answer in said {
+        assert_eq!(answer["id"], 5, "{answer}");
+        let text = &answer["result"]["content"][0]["text"];
+        assert_eq!(text, "x\u{fffd}", "{answer}");
+    }
+    server.end().await;
+}
+
+/// A client waits for an answer by its id.
+#[tokio::test]
+async fn a_line_that_cannot_be_read_is_answered_under_its_id() {
+    let world = World::new().await;
+    let (mut pipe, _, _) = world.pipe();
+    pipe.begin(LEGACY, json!({})).await;
+    for (line, id) in [
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":1e999}}"#,
+            json!(7),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"q","method":"ping","params":{"a":"\x"}}"#,
+            json!("q"),
+        ),
+        (r#"{"jsonrpc":"2.0","id":8,"#, Value::Null),
+    ] {
+        pipe.line(line).await;
+        let said = pipe.next().await.unwrap();
+        assert_eq!(said["error"]["code"], -32700, "{said}");
+        assert_eq!(said["id"], id, "{line}");
+    }
 }
 
 #[tokio::test]
