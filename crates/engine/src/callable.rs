@@ -1,6 +1,7 @@
 //! Which tools a caller is told about: those a call of theirs would find. Listing
 //! and calling ask the same gates, so that they cannot disagree.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::caller::{Caller, Origin};
@@ -9,6 +10,7 @@ use model::policy::EffectivePolicy;
 use model::policy::assessment::UsableDocument;
 use model::policy::risk::Risk;
 use serde_json::Value;
+use upstream::definition::ToolAnnotations;
 
 use crate::engine::Engine;
 use crate::gates::{self, HeldTool};
@@ -46,7 +48,8 @@ pub struct ToolPage {
 /// What a call of a tool may do, for those who decide before they call.
 ///
 /// It is what the policy allows, never what the author claims: a tool that could
-/// write is not read-only, whatever its code does today.
+/// write is not read-only, whatever its code does today. An MCP server's claims count where
+/// they admit to more: its process keeps what it likes, which no policy sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hints {
     /// It changes nothing, here or elsewhere.
@@ -75,17 +78,69 @@ impl CallableTool {
             .is_some_and(|tool| tool.reach().programs);
         let network = self.policy.reaches_out() || calls_others;
         let changes = network || runs_programs || self.policy.file_write || self.policy.destructive;
-        Hints {
+        let derived = Hints {
             read_only: !changes,
             destructive: changes,
             // What changes nothing can be repeated; of the rest it is not known.
             idempotent: (!changes).then_some(true),
             open_world: network,
+        };
+        match self.body.server() {
+            Some(server) => derived.admitting(&server.definition.annotations),
+            None => derived,
         }
     }
 }
 
+impl Hints {
+    /// The same with what a server says of its tool, where that is the more dangerous.
+    /// Without a claim the dangerous one applies, as MCP defines it.
+    fn admitting(self, claims: &ToolAnnotations) -> Hints {
+        let read_only = self.read_only && claims.read_only == Some(true);
+        let may_destroy = !read_only && claims.destructive != Some(false);
+        Hints {
+            read_only,
+            destructive: self.destructive || may_destroy,
+            idempotent: self.idempotent.filter(|_| claims.idempotent == Some(true)),
+            open_world: self.open_world,
+        }
+    }
+}
+
+/// What a caller's lists are made from. As long as it is the same, so are they, and making
+/// them again would only cost time.
+#[derive(Clone, Debug)]
+pub struct ListStamp {
+    /// What a call would be judged by.
+    snapshot: Option<Arc<Snapshot>>,
+    /// The variables that are set, if they can be read. A tool that needs another does not
+    /// exist; what they hold is in no list.
+    variables: Option<BTreeSet<String>>,
+}
+
+impl PartialEq for ListStamp {
+    fn eq(&self, other: &ListStamp) -> bool {
+        let is_same = match (&self.snapshot, &other.snapshot) {
+            // Held on both sides, so no other can have got its place.
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        is_same && self.variables == other.variables
+    }
+}
+
 impl Engine {
+    /// What the lists of a caller are made from now.
+    #[must_use]
+    pub fn list_stamp(&self, caller: &Caller) -> ListStamp {
+        let variables = self.variable_source().read().ok();
+        ListStamp {
+            snapshot: self.current_for(caller),
+            variables: variables.map(|set| set.names().map(str::to_owned).collect()),
+        }
+    }
+
     /// The tools a caller may call through a door, by name. Rules look at
     /// arguments, so what they say is known only when a call is made.
     #[must_use]

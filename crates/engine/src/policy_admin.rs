@@ -9,7 +9,7 @@ use std::sync::Arc;
 use model::config::{Config, SettingSource};
 use model::document::Document;
 use model::govern::person::Actor;
-use model::govern::rules::lint::{self, LintFinding, LintKind};
+use model::govern::rules::lint::{self, LintFinding, LintKind, LintTools};
 use model::record::audit::{Act, Notice};
 use serde_json::Value;
 use store::{Filter, SettingsEdit, StoreError};
@@ -69,7 +69,12 @@ impl Engine {
     /// What is wrong with some settings: errors first.
     pub fn lint(&self, settings: &Settings) -> Result<Vec<LintFinding>, EngineError> {
         let now = self.registry().current();
-        let tools: Vec<&Document> = now.tools().map(|tool| &tool.usable.document).collect();
+        let there: Vec<&Document> = now.tools().map(|tool| &tool.usable.document).collect();
+        let away: Vec<_> = now.servers().away().collect();
+        let tools = LintTools {
+            there: &there,
+            away: &away,
+        };
         let rules = &settings.config.rules;
         let takes = |document: &Document, argument: &str| match now
             .tool(&document.name)
@@ -80,14 +85,15 @@ impl Engine {
             }
             Some(body) => may_take(&body.input_schema(document), argument),
         };
-        let mut findings = lint::lint(rules, &tools, takes);
+        let mut findings = lint::lint(rules, tools, takes);
         let Config { costs, limits, .. } = &settings.config;
-        findings.extend(lint::costs(costs, limits, &tools));
+        findings.extend(lint::costs(costs, limits, tools));
         let policies: Vec<_> = now
             .tools()
             .map(|tool| (&tool.usable.document, &tool.usable.facts.policy))
             .collect();
-        findings.extend(lint::hosts(rules, &settings.config.access, &policies));
+        let access = &settings.config.access;
+        findings.extend(lint::hosts(rules, access, &policies, tools));
         let unknown_names = self.registry().unknown_names(settings)?;
         let unknown_names = unknown_names.iter().filter_map(|it| strange(it, &findings));
         findings.extend(unknown_names.collect::<Vec<_>>());

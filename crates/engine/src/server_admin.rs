@@ -10,7 +10,8 @@ use futures_util::future::BoxFuture;
 use model::config::{ServerConfig, ServerSharing, ServerTransport};
 use model::govern::person::Actor;
 use model::nearest::nearest;
-use model::policy::risk::{Level, Risk};
+use model::policy::Baseline;
+use model::policy::risk::Risk;
 use model::record::audit::{Act, Notice};
 use model::record::mask::Masker;
 use store::{ServerRecord, StoreError};
@@ -24,7 +25,7 @@ use crate::notice::with_notice;
 use crate::publish::OWNER;
 use crate::servers::address::Outbound;
 use crate::servers::connections::{fill, logs_folder};
-use crate::servers::{self, item, judge, review};
+use crate::servers::{self, review};
 
 /// Why something cannot be done with a server.
 #[derive(Debug, thiserror::Error)]
@@ -100,18 +101,15 @@ pub struct ServerReview {
     pub findings: Vec<UpstreamFinding>,
     /// The digest of all it offers: what is accepted is what was reviewed.
     pub digest: String,
+    /// What its tools would be rated by.
+    pub(crate) baseline: Baseline,
 }
 
 impl ServerReview {
     /// The risk that a tool of the server has, or would have once it is accepted.
     #[must_use]
     pub fn risk(&self, definition: &Definition) -> Risk {
-        let nothing = Risk {
-            level: Level::L0,
-            signals: Vec::new(),
-        };
-        let subject = (&definition.key(), &item::as_tool(definition));
-        judge::rate(&self.config, subject, &self.findings, nothing)
+        servers::risk_of(&self.config, definition, &self.findings, &self.baseline)
     }
 }
 
@@ -294,6 +292,7 @@ impl<'a> ServerAdmin<'a> {
             digest: seen.digest(),
             findings: view.findings.clone(),
             seen,
+            baseline: now.baseline.clone(),
         })
     }
 

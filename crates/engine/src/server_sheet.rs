@@ -176,6 +176,18 @@ pub fn state_word(state: &ServedState) -> &'static str {
     }
 }
 
+/// Whether it is served with the words that were accepted, because its server has others now.
+#[must_use]
+pub fn is_reworded(state: &ServedState) -> bool {
+    match state {
+        ServedState::Callable { is_old, .. } => *is_old,
+        ServedState::Held(_)
+        | ServedState::Blocked
+        | ServedState::Gone
+        | ServedState::Refused(_) => false,
+    }
+}
+
 /// The same with its reason.
 #[must_use]
 pub fn state_words(state: &ServedState) -> String {

@@ -143,5 +143,6 @@ fn judged(
         digest: seen.digest(),
         findings: view.findings,
         seen,
+        baseline: now.baseline.clone(),
     })
 }

@@ -14,8 +14,10 @@ use model::document::json::Lines;
 use model::document::safety::Source;
 use model::govern::action::{Action, DECLARED_FIELD};
 use model::govern::consent::Granted;
+use model::govern::rules::lint::AwayTool;
 use model::policy::Baseline;
-use model::policy::assessment;
+use model::policy::assessment::{self, Assessment};
+use model::policy::risk::{Level, Risk};
 use serde_json::{Map, Value, json};
 use store::{ServerRecord, ServerRecords};
 use upstream::definition::{Definition, ItemKey, ItemKind, ToolDefinition};
@@ -34,7 +36,7 @@ pub(crate) mod judge;
 pub(crate) mod review;
 
 /// The category of all tools of servers.
-const CATEGORY: &str = "MCP";
+pub(crate) const CATEGORY: &str = "MCP";
 
 /// What the servers of the settings offer, at one moment.
 #[derive(Debug, Default)]
@@ -218,6 +220,20 @@ impl ServerTools {
         })
     }
 
+    /// The tools that no call finds for what their servers did, or until their owner decides.
+    /// Those that the settings leave out are none of them.
+    pub(crate) fn away(&self) -> impl Iterator<Item = AwayTool<'_>> {
+        self.servers.values().flat_map(|view| {
+            let items = view.served.iter().flat_map(|served| &served.items);
+            let away = items.filter(|item| !matches!(item.state, ServedState::Callable { .. }));
+            let names = away.filter_map(move |item| view.name_of(&item.key));
+            names.map(|name| AwayTool {
+                name,
+                category: CATEGORY,
+            })
+        })
+    }
+
     /// What scripts call tools by besides their names, `server.tool`, and the names.
     pub(crate) fn script_names(&self) -> impl Iterator<Item = (&str, &str)> {
         let servers = self.servers.values();
@@ -328,17 +344,13 @@ fn tool(
 ) -> Option<Tool> {
     let config = &view.config;
     let name = view.name_of(key)?;
-    let definition = item::as_tool(item);
-    let text = document_text(config, name, &definition, digest);
-    let document = document::parse(&text).items.pop()?;
-    let none = Environment::empty();
-    let assessed = assessment::assess(
-        document,
-        &Lines::new(&text),
-        baseline,
-        &none,
-        Source::Server,
-    );
+    let mut definition = item::as_tool(item);
+    item::show_texts(&mut definition.input_schema);
+    definition
+        .output_schema
+        .iter_mut()
+        .for_each(item::show_texts);
+    let assessed = assess(config, (name, digest), &definition, baseline)?;
     let mut usable = assessed.usable?;
     let asked = usable.facts.risk;
     usable.facts.risk = judge::rate(config, (key, &definition), &view.findings, asked);
@@ -359,6 +371,47 @@ fn tool(
         // Its owner put it into the settings with the secrets it gets.
         granted: Granted::Ours,
     })
+}
+
+/// What is to be said of the document of a tool.
+fn assess(
+    config: &ServerConfig,
+    (name, digest): (&str, &str),
+    definition: &ToolDefinition,
+    baseline: &Baseline,
+) -> Option<Assessment> {
+    let text = document_text(config, name, definition, digest);
+    let document = document::parse(&text).items.pop()?;
+    let none = Environment::empty();
+    Some(assessment::assess(
+        document,
+        &Lines::new(&text),
+        baseline,
+        &none,
+        Source::Server,
+    ))
+}
+
+/// The risk that an item has, or would have if it were accepted. One that could not become a
+/// tool has that of its server.
+pub(crate) fn risk_of(
+    config: &ServerConfig,
+    item: &Definition,
+    findings: &[UpstreamFinding],
+    baseline: &Baseline,
+) -> Risk {
+    let definition = item::as_tool(item);
+    // No risk depends on the name and the digest.
+    let assessed = assess(config, ("tool", ""), &definition, baseline);
+    let usable = assessed.and_then(|assessed| assessed.usable);
+    let asked = usable.map_or_else(
+        || Risk {
+            level: Level::L0,
+            signals: Vec::new(),
+        },
+        |usable| usable.facts.risk,
+    );
+    judge::rate(config, (&item.key(), &definition), findings, asked)
 }
 
 /// The document of a tool. What encloses the server is what the document asks for, so

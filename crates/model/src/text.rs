@@ -174,5 +174,7 @@ pub fn count(number: usize, noun: &str) -> String {
 
 /// The difference between two texts as a patch.
 pub mod diff;
+/// Escapes in JSON that are half a character.
+pub mod surrogate;
 #[cfg(test)]
 mod tests;

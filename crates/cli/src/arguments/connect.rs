@@ -51,7 +51,7 @@ pub(crate) enum ClientWord {
     VsCode,
 }
 
-fn risk(word: &str) -> Result<Level, String> {
+pub(super) fn risk(word: &str) -> Result<Level, String> {
     let mut all = Level::ALL.into_iter();
     let found = all.find(|level| level.word().eq_ignore_ascii_case(word));
     found.ok_or_else(|| "it must be one of L0 to L5".to_owned())

@@ -1,12 +1,15 @@
 //! The arguments of `ringfence wrap`, `unwrap` and `scan`.
 
 use clap::Args;
+use model::policy::risk::Level;
 
 use super::HomeArguments;
+use super::connect::risk;
 
 /// Moves the MCP servers of a client behind Ringfence. Each becomes a server of the
-/// settings, held until you accept it; plain secrets move into `secrets.env`; the client
-/// gets one entry, for Ringfence. `ringfence unwrap` puts the file back.
+/// settings, held until you accept it; plain secrets of variables and headers move into
+/// `secrets.env`; the client gets one entry, for Ringfence, and may answer questions about its
+/// own calls (`--answers`). `ringfence unwrap` puts the file back.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit: 0 done, 1 not changed, 2 could not be done. A server that cannot be imported stays in the client's file."
@@ -18,6 +21,10 @@ pub(crate) struct WrapArguments {
     /// The client's name in rules and the audit; by default its own
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
+    /// The highest risk, L0 to L5, at which the client may answer questions about its own
+    /// calls; L0 is never, L4 is the default
+    #[arg(long, value_name = "RISK", value_parser = risk)]
+    pub(crate) answers: Option<Level>,
     /// Show what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -14,7 +14,7 @@ use anyhow::bail;
 use engine::Engine;
 use engine::server_admin::{ServerAdminError, ServerLook};
 use engine::server_settings as edit;
-use engine::server_sheet::{decision, state_word, state_words};
+use engine::server_sheet::{decision, is_reworded, state_word, state_words};
 use model::config::{ServerConfig, ServerTransport};
 use model::nearest::nearest;
 use model::network::host_pattern::HostPattern;
@@ -120,14 +120,18 @@ fn run_list(engine: &Engine, printer: &mut Printer) -> Exit {
             let all = items.clone();
             all.filter(|item| state_word(&item.state) == word).count()
         };
-        let (callable, held) = (number("callable"), number("held"));
+        let (callable, held, blocked) = (number("callable"), number("held"), number("blocked"));
+        let reworded = items.clone().filter(|item| is_reworded(&item.state));
+        let reworded = reworded.count();
         let launch = ServerLaunch::of(&view.config).shown();
         if printer.format() == Format::Json {
             values.push(json!({
                 "server": name,
                 "decision": decision(view),
                 "callable": callable,
+                "reworded": reworded,
                 "held": held,
+                "blocked": blocked,
                 "listed": !view.record.seen.is_empty(),
                 "launch": launch,
                 "network": network_word(&view.config),
@@ -140,7 +144,17 @@ fn run_list(engine: &Engine, printer: &mut Printer) -> Exit {
         let tools = match (&view.served, view.record.seen.is_empty()) {
             (Err(why), _) => one_line(why),
             (Ok(_), true) => "never listed".to_owned(),
-            (Ok(_), false) => format!("{callable} callable, {held} held"),
+            (Ok(_), false) => {
+                let reworded = match reworded {
+                    0 => String::new(),
+                    reworded => format!(" ({reworded} reworded)"),
+                };
+                let blocked = match blocked {
+                    0 => String::new(),
+                    blocked => format!(", {blocked} blocked"),
+                };
+                format!("{callable} callable{reworded}, {held} held{blocked}")
+            }
         };
         let reach = match network_word(&view.config) {
             Some("hosts") => format!("  reaches {}", hosts(&view.config).join(", ")),
@@ -402,7 +416,15 @@ fn run_logs(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Resul
             printer.line(line);
         }
     }
+    let now = engine.registry().current();
+    let view = now.servers().servers().get(name);
+    let is_address =
+        view.is_some_and(|view| matches!(view.config.transport, ServerTransport::Url(_)));
     match shown.first() {
+        // A line of another process of that name, before the settings changed, is none of it.
+        _ if is_address => printer.note(&format!(
+            "{name} is reached at an address; only servers that run on this machine have a log"
+        )),
         None => printer.note(&format!("{name} was not started yet")),
         Some(log) if log.is_running => {
             let processes = count(shown.len(), "connection");

@@ -17,12 +17,18 @@ pub(crate) mod undo;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use engine::registry::CONFIG_FILE;
 use engine::{Engine, SECRETS_FILE};
 use host::secrets::Secrets;
+use model::caller;
+use model::config::Config;
 use model::document::digest;
 use model::govern::approval::authority::CONNECTED_DEFAULT;
+use model::policy::risk::Level;
 use model::text::{count, elided, one_line};
+use model::word::Word as _;
 use serde_json::{Value, json};
+use upstream::pin::PinDecision;
 
 use crate::arguments::WrapArguments;
 use crate::commands::connect::client::{self, Entry};
@@ -36,11 +42,12 @@ use crate::settings;
 use crate::wiring;
 use engine::server_launch::{finding_line, finding_value};
 use engine::server_settings as edit;
+use engine::server_sheet::decision;
 
 use engine::client_import::{ClientEntry, ImportContext, ImportPlan, ImportedServer};
 use engine::secret_line;
 use record::WrapRecord;
-use store::SettingsEdit;
+use store::{Keys, SettingsEdit};
 use target::{ClientFile, ClientText};
 
 /// The suffix of the copy of a client's file.
@@ -79,37 +86,115 @@ pub(crate) fn run(arguments: &WrapArguments, printer: &mut Printer) -> anyhow::R
             environment: &settings::environment(),
         },
     );
-    if printer.format() == Format::Human {
-        show(&plan, &file.path, printer);
-    }
-    if plan.imported.is_empty() {
-        printer.note("there is no server to wrap; nothing was changed");
-        return Ok(finish(&Wrapped::none(&file, &plan), Exit::No, printer));
-    }
-    if arguments.dry_run {
-        printer.note("nothing was changed");
-        return Ok(finish(&Wrapped::none(&file, &plan), Exit::Done, printer));
-    }
-    printer.emit();
-    if !arguments.yes && !agreed("wrap", &file.path)? {
-        printer.note("nothing was changed");
-        return Ok(finish(&Wrapped::none(&file, &plan), Exit::No, printer));
+    let answers = ClientAnswers::of((&home, &config), (&file, &read), arguments)?;
+    let shown = Wrapped {
+        path: &file.path,
+        plan: &plan,
+        decisions: decisions(&engine, &plan),
+        answers: answers.level,
+        caller: None,
+        backup: None,
+    };
+    if let Some(exit) = refrain(&shown, arguments, printer)? {
+        return Ok(finish(&shown, exit, printer));
     }
     let wrapping = Wrapping {
         home: &home,
         file: &file,
         read: &read,
         plan: &plan,
+        answers,
         arguments,
     };
     let done = wrapping.apply(&engine, before.as_ref());
-    let wrapped = done.with_context(|| {
+    let (caller, backup) = done.with_context(|| {
         format!(
             "`{}` is not changed; the command can be repeated",
             file.path.display()
         )
     })?;
+    let wrapped = Wrapped {
+        caller: Some(caller),
+        backup: Some(backup),
+        ..shown
+    };
     Ok(finish(&wrapped, Exit::Done, printer))
+}
+
+/// Shows what would change, and asks. An exit if nothing is to be changed.
+fn refrain(
+    shown: &Wrapped<'_>,
+    arguments: &WrapArguments,
+    printer: &mut Printer,
+) -> anyhow::Result<Option<Exit>> {
+    if printer.format() == Format::Human {
+        show(shown, printer);
+    }
+    if shown.plan.imported.is_empty() {
+        printer.note("there is no server to wrap; nothing was changed");
+        return Ok(Some(Exit::No));
+    }
+    if arguments.dry_run {
+        printer.note("nothing was changed");
+        return Ok(Some(Exit::Done));
+    }
+    printer.emit();
+    if !arguments.yes && !agreed("wrap", shown.path)? {
+        printer.note("nothing was changed");
+        return Ok(Some(Exit::No));
+    }
+    Ok(None)
+}
+
+/// How far the client itself may answer questions about its calls. An answer in the client
+/// is the client's word that a person gave it, so its owner is shown how far that goes.
+#[derive(Clone, Copy, Debug)]
+struct ClientAnswers {
+    /// Nothing: never, for so the settings are.
+    level: Option<Level>,
+    /// Whether it is written into the settings.
+    is_set: bool,
+}
+
+impl ClientAnswers {
+    /// As for a client that is connected: what was said, else what the settings say, else
+    /// the default. One that was connected before keeps what its owner said.
+    fn of(
+        (home, config): (&Path, &Config),
+        (file, read): (&ClientFile, &ClientText),
+        arguments: &WrapArguments,
+    ) -> anyhow::Result<ClientAnswers> {
+        let held = identity::held(Some(&read.text), read.section);
+        let known = identity::holder(&Keys::open(home)?, held.as_deref())?;
+        let said = arguments.name.as_deref();
+        let known = known.map(|known| known.record.name);
+        let known = known.filter(|known| said.is_none_or(|name| caller::is_same(name, known)));
+        let name = known.as_deref().or(said);
+        let name = name.unwrap_or_else(|| usual_name(file));
+        let is_set = known.is_none() || arguments.answers.is_some();
+        let now = identity::answers_now(config, name);
+        let usual = is_set.then_some(CONNECTED_DEFAULT);
+        Ok(ClientAnswers {
+            level: arguments.answers.or(now).or(usual),
+            is_set,
+        })
+    }
+}
+
+/// The caller that a client becomes without another name.
+fn usual_name(file: &ClientFile) -> &'static str {
+    file.client.map_or(CALLER, |client| client.caller())
+}
+
+/// What the owner said already of the servers that are there, in the order of the plan.
+fn decisions(engine: &Engine, plan: &ImportPlan) -> Vec<&'static str> {
+    let now = engine.registry().current();
+    let servers = now.servers().servers();
+    let decided = plan.imported.iter().map(|one| {
+        let view = servers.get(&one.written.name).filter(|_| one.is_known);
+        view.map_or(PinDecision::Held.word(), decision)
+    });
+    decided.collect()
 }
 
 /// Which clients could be wrapped here.
@@ -145,11 +230,17 @@ struct Wrapping<'a> {
     file: &'a ClientFile,
     read: &'a ClientText,
     plan: &'a ImportPlan,
+    answers: ClientAnswers,
     arguments: &'a WrapArguments,
 }
 
 impl Wrapping<'_> {
-    fn apply(&self, engine: &Engine, before: Option<&WrapRecord>) -> anyhow::Result<Wrapped<'_>> {
+    /// Gives the name of the caller and the copy of the file.
+    fn apply(
+        &self,
+        engine: &Engine,
+        before: Option<&WrapRecord>,
+    ) -> anyhow::Result<(String, PathBuf)> {
         // A key from a run that was interrupted is in no client's file.
         if let Some(before) = before {
             undo::revoke(self.home, before)?;
@@ -191,18 +282,11 @@ impl Wrapping<'_> {
             own.undo(self.home);
             return Err(error);
         }
-        // Last: if writing failed, the client must not be allowed to answer. One that was
-        // connected before keeps what its owner said.
-        if own.is_new {
-            let answers = Some(CONNECTED_DEFAULT);
-            identity::set_answers(self.home, &own.record.name, answers)?;
+        // Last: if writing failed, the client must not be allowed to answer.
+        if self.answers.is_set {
+            identity::set_answers(self.home, &own.record.name, self.answers.level)?;
         }
-        Ok(Wrapped {
-            path: &self.file.path,
-            plan: self.plan,
-            caller: Some(own.record.name),
-            backup: Some(backup),
-        })
+        Ok((own.record.name, backup))
     }
 
     /// Whether the client's file has this text. Its folder may fail to reach the disk after
@@ -246,9 +330,8 @@ impl Wrapping<'_> {
 
     fn identity(&self) -> anyhow::Result<Identity> {
         let held = identity::held(Some(&self.read.text), self.read.section);
-        let usual = self.file.client.map_or(CALLER, |client| client.caller());
         let name = self.arguments.name.as_deref();
-        Identity::of(self.home, held.as_deref(), name, usual)
+        Identity::of(self.home, held.as_deref(), name, usual_name(self.file))
     }
 
     /// The client's file with one entry in the place of those that move.
@@ -301,23 +384,30 @@ impl Wrapping<'_> {
     }
 }
 
-/// The result.
+/// The result, or what it would be.
 struct Wrapped<'a> {
     path: &'a Path,
     plan: &'a ImportPlan,
+    /// What was decided of each server of the plan.
+    decisions: Vec<&'static str>,
+    /// How far the client itself answers.
+    answers: Option<Level>,
     /// Nothing if nothing was changed.
     caller: Option<String>,
     backup: Option<PathBuf>,
 }
 
-impl<'a> Wrapped<'a> {
-    fn none(file: &'a ClientFile, plan: &'a ImportPlan) -> Wrapped<'a> {
-        Wrapped {
-            path: &file.path,
-            plan,
-            caller: None,
-            backup: None,
-        }
+impl Wrapped<'_> {
+    fn servers(&self) -> impl Iterator<Item = (&ImportedServer, &'static str)> {
+        self.plan
+            .imported
+            .iter()
+            .zip(self.decisions.iter().copied())
+    }
+
+    /// Whether its own client answers a question at any risk.
+    fn answers_itself(&self) -> Option<Level> {
+        self.answers.filter(|level| *level > Level::L0)
     }
 }
 
@@ -332,26 +422,42 @@ fn finish(wrapped: &Wrapped<'_>, exit: Exit, printer: &mut Printer) -> Exit {
     };
     printer.line(&format!("{path}  wrapped; restart the client"));
     printer.note(&format!("the file as it was: {}", backup.display()));
-    printer.note(&format!("the client calls as `{caller}`"));
-    for one in &wrapped.plan.imported {
+    printer.note(&match wrapped.answers_itself() {
+        None => format!("the client calls as `{caller}`, and answers no questions itself"),
+        Some(most) => format!(
+            "the client calls as `{caller}`, and questions up to {} may be answered in it",
+            most.badge()
+        ),
+    });
+    for (one, decided) in wrapped.servers() {
         let name = &one.written.name;
-        printer.note(&format!(
-            "`{name}` is held until `ringfence servers accept {name}`"
-        ));
+        for field in one.left_plain() {
+            printer.note(&format!(
+                "`{name}` has a secret in plain text in {CONFIG_FILE}: {field}"
+            ));
+        }
+        let is_held = decided == PinDecision::Held.word();
+        printer.note(&match is_held {
+            true => format!("`{name}` is held until `ringfence servers accept {name}`"),
+            false => format!("`{name}` is {decided} already"),
+        });
     }
     exit
 }
 
 fn value(wrapped: &Wrapped<'_>) -> Value {
-    let imported = wrapped.plan.imported.iter().map(|one| {
+    let imported = wrapped.servers().map(|(one, decided)| {
         json!({
             "from": one.from,
             "server": one.written.name,
             "launch": one.launch.shown(),
+            "decision": decided,
             "network": one.written.network.unwrap_or("none"),
+            "private": one.written.private,
             "secrets": one.moved.iter().map(|(field, name)| {
                 json!({ "field": field, "name": name })
             }).collect::<Vec<_>>(),
+            "plain": one.left_plain(),
             "dropped": one.dropped,
             "findings": one.launch.findings().iter().map(finding_value).collect::<Vec<_>>(),
         })
@@ -362,6 +468,7 @@ fn value(wrapped: &Wrapped<'_>) -> Value {
         "file": wrapped.path.display().to_string(),
         "wrapped": wrapped.caller.is_some(),
         "caller": wrapped.caller,
+        "answers": wrapped.answers.map(Level::badge),
         "backup": wrapped.backup.as_ref().map(|path| path.display().to_string()),
         "imported": imported.collect::<Vec<_>>(),
         "left": left.collect::<Vec<_>>(),
@@ -369,44 +476,70 @@ fn value(wrapped: &Wrapped<'_>) -> Value {
 }
 
 /// What would change, without a secret.
-fn show(plan: &ImportPlan, path: &Path, printer: &mut Printer) {
-    printer.line(&path.display().to_string());
-    for one in &plan.imported {
+fn show(wrapped: &Wrapped<'_>, printer: &mut Printer) {
+    printer.line(&wrapped.path.display().to_string());
+    for (one, decided) in wrapped.servers() {
         let from = printer.styled(Style::Bold, &elided(&one.from, 60));
         let name = &one.written.name;
-        let known = if one.is_known { ", there already" } else { "" };
-        printer.line(&format!("  {from}  becomes the server `{name}`{known}"));
-        printer.line(&format!("    {}", one.launch.shown()));
-        match (&one.written.url, one.written.network) {
-            (Some(_), _) => {}
-            (None, Some(_)) => {
-                printer.line("    it may connect to anything, for it downloads what it runs");
-            }
-            (None, None) => printer.line("    it may connect to nothing"),
-        }
-        for folder in &one.written.read {
-            let folder = one_line(folder);
-            printer.line(&format!(
-                "    it may read {folder}, and write only to its own folder"
-            ));
-        }
-        for (field, secret) in &one.moved {
-            let field = one_line(field);
-            printer.line(&format!("    {field} moves to secrets.env as {secret}"));
-        }
-        if !one.dropped.is_empty() {
-            printer.line(&format!("    left out: {}", one.dropped.join(", ")));
-        }
-        let is_moved = |finding: &upstream::finding::UpstreamFinding| {
-            let mut fields = one.moved.iter();
-            fields.any(|(field, _)| finding.field.ends_with(&format!(".{}", one_line(field))))
+        let known = match one.is_known {
+            true => format!(", there already and {decided}"),
+            false => String::new(),
         };
-        for finding in one.launch.findings().iter().filter(|one| !is_moved(one)) {
-            printer.line(&format!("    warn  {}", finding_line(finding)));
-        }
+        printer.line(&format!("  {from}  becomes the server `{name}`{known}"));
+        show_server(one, printer);
     }
-    for (name, why) in &plan.left {
+    for (name, why) in &wrapped.plan.left {
         let name = printer.styled(Style::Bold, &elided(name, 60));
         printer.line(&format!("  {name}  stays: {}", one_line(why)));
+    }
+    if wrapped.plan.imported.is_empty() {
+        return;
+    }
+    printer.line(&match wrapped.answers_itself() {
+        None => "  the client answers no questions about its calls itself; `--answers` lets it"
+            .to_owned(),
+        Some(most) => format!(
+            "  the client itself may answer questions about its calls up to {}; `--answers L0` does not let it",
+            most.badge()
+        ),
+    });
+}
+
+fn show_server(one: &ImportedServer, printer: &mut Printer) {
+    printer.line(&format!("    {}", one.launch.shown()));
+    match (&one.written.url, one.written.network) {
+        (Some(_), _) if one.written.private => {
+            printer.line("    it is on this machine, so the address may be a private one");
+        }
+        (Some(_), _) => {}
+        (None, Some(_)) => {
+            printer.line("    it may connect to anything, for it downloads what it runs");
+        }
+        (None, None) => printer.line("    it may connect to nothing"),
+    }
+    for folder in &one.written.read {
+        let folder = one_line(folder);
+        printer.line(&format!(
+            "    it may read {folder}, and write only to its own folder"
+        ));
+    }
+    for (field, secret) in &one.moved {
+        let field = one_line(field);
+        printer.line(&format!("    {field} moves to secrets.env as {secret}"));
+    }
+    if !one.dropped.is_empty() {
+        printer.line(&format!("    left out: {}", one.dropped.join(", ")));
+    }
+    let is_moved = |finding: &upstream::finding::UpstreamFinding| {
+        let mut fields = one.moved.iter();
+        fields.any(|(field, _)| finding.field.ends_with(&format!(".{}", one_line(field))))
+    };
+    for finding in one.launch.findings().iter().filter(|one| !is_moved(one)) {
+        printer.line(&format!("    warn  {}", finding_line(finding)));
+    }
+    for field in one.left_plain() {
+        printer.line(&format!(
+            "    the secret in {field} stays in plain text, in {CONFIG_FILE}; pass it in a variable or a header if the server takes one"
+        ));
     }
 }

@@ -27,6 +27,9 @@ use crate::servers::address::Outbound;
 use crate::servers::item;
 use crate::tool::ToolBody;
 
+/// What a person is shown of a server's question.
+mod form;
+
 /// What a call of a server's tool works with.
 #[derive(Debug)]
 pub(crate) struct ServerCall<'a> {
@@ -42,22 +45,6 @@ pub(crate) struct ServerCall<'a> {
     pub(crate) trace: Option<TraceParent>,
 }
 
-/// Fields a server does not get from a person through us, by a word of their names.
-const SECRET_WORDS: &[&str] = &[
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "secret",
-    "token",
-    "apikey",
-    "credential",
-    "credentials",
-    "pin",
-    "otp",
-    "cvv",
-];
-
 /// Says which server asks, so that a question cannot pass for one of ours.
 #[derive(Debug)]
 struct NamedElicitor {
@@ -70,63 +57,14 @@ impl Elicitor for NamedElicitor {
         &self,
         mut question: ElicitQuestion,
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + '_>> {
-        // Attack: the person would type the secret into a client they trust, and the
-        // server would get it.
-        if asks_for_secret(&question.form) {
-            return Box::pin(async { ElicitAnswer::Decline });
-        }
-        let words = question.form.get("message").and_then(Value::as_str);
-        let words = model::text::elided(words.unwrap_or_default(), QUESTION_CHARS_MAX);
-        // Attack: control characters could redraw the prompt so that the name is not
-        // seen.
-        let lines: Vec<_> = words.lines().map(model::text::one_line).collect();
-        let titled = format!("The server `{}` asks: {}", self.server, lines.join("\n"));
-        if let Some(members) = question.form.as_object_mut() {
-            members.insert("message".to_owned(), titled.into());
-            members.remove("_meta");
-        }
-        self.inner.ask(question)
-    }
-}
-
-/// Characters of a server's question.
-const QUESTION_CHARS_MAX: usize = 2_000;
-
-/// Whether a form has a field that wants a secret.
-fn asks_for_secret(question: &Value) -> bool {
-    let schema = question.get("requestedSchema");
-    let properties = schema.and_then(|schema| schema.get("properties"));
-    let properties = properties.and_then(Value::as_object).into_iter().flatten();
-    let is_secret = |words: &str| {
-        let words = split_words(words);
-        let pairs = words.windows(2).map(<[String]>::concat);
-        let mut all = words.iter().cloned().chain(pairs);
-        all.any(|word| SECRET_WORDS.contains(&word.as_str()))
-    };
-    properties.into_iter().any(|(name, property)| {
-        let title = property.get("title").and_then(Value::as_str);
-        let format = property.get("format").and_then(Value::as_str);
-        is_secret(name) || title.is_some_and(is_secret) || format == Some("password")
-    })
-}
-
-/// The words of a name or a sentence in lower case: `accessToken` has two, as `access-token`
-/// has.
-fn split_words(text: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut was_lower = false;
-    for character in text.chars() {
-        let begins = !character.is_alphanumeric() || (was_lower && character.is_uppercase());
-        was_lower = character.is_lowercase() || character.is_numeric();
-        if begins {
-            words.push(String::new());
-        }
-        if let (true, Some(word)) = (character.is_alphanumeric(), words.last_mut()) {
-            word.extend(character.to_lowercase());
+        match form::shown(&self.server, question.form) {
+            Some(form) => {
+                question.form = form;
+                self.inner.ask(question)
+            }
+            None => Box::pin(async { ElicitAnswer::Decline }),
         }
     }
-    words.retain(|word| !word.is_empty());
-    words
 }
 
 /// Why a call of a server's tool failed.
@@ -355,35 +293,4 @@ fn refusal(server: &str, error: ServerCallError, next_attempt: Option<Duration>)
     let mut refusal = CallRefusal::new(error).noted(fault.to_string());
     refusal.status = Status::Failed;
     refusal
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_form_for_a_secret_is_not_shown() {
-        let form = |property: Value| {
-            asks_for_secret(&json!({"requestedSchema": {"properties": property}}))
-        };
-        for secret in [
-            json!({"password": {"type": "string"}}),
-            json!({"x": {"type": "string", "title": "Your API key"}}),
-            json!({"github_token": {"type": "string"}}),
-            json!({"accessToken": {"type": "string"}}),
-            json!({"client-secret": {"type": "string"}}),
-            json!({"apiKey": {"type": "string"}}),
-            json!({"x": {"type": "string", "format": "password"}}),
-        ] {
-            assert!(form(secret.clone()), "{secret}");
-        }
-        for plain in [
-            json!({"shipping": {"type": "string"}}),
-            json!({"opinion": {"type": "string", "title": "What do you think of spinners?"}}),
-        ] {
-            assert!(!form(plain.clone()), "{plain}");
-        }
-    }
 }

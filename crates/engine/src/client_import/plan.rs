@@ -7,6 +7,8 @@ use std::path::Path;
 use model::Environment;
 use model::config::{Config, ServerConfig};
 use model::limits;
+use model::text::one_line;
+use upstream::finding::FindingCode;
 use upstream::name::ServerName;
 
 use super::entry::ClientEntry;
@@ -64,6 +66,22 @@ pub struct ImportContext<'a> {
     pub secrets: &'a Environment,
     /// What the environment sets; it goes before the file.
     pub environment: &'a Environment,
+}
+
+impl ImportedServer {
+    /// The fields whose secrets do not move, because only variables and headers can name
+    /// one: they stand in the settings as they stood in the client's file.
+    #[must_use]
+    pub fn left_plain(&self) -> Vec<String> {
+        let written = ServerLaunch {
+            command: self.written.command.clone(),
+            url: self.written.url.clone(),
+            values: self.written.values.clone(),
+        };
+        let findings = written.findings().into_iter();
+        let plain = findings.filter(|finding| finding.code == FindingCode::PlainSecret);
+        plain.map(|finding| one_line(&finding.field)).collect()
+    }
 }
 
 impl ImportPlan {
@@ -365,6 +383,32 @@ mod tests {
         let kept: Vec<_> = plan.secrets.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(kept, ["GH_GH_TOKEN", "FAR_AUTHORIZATION"]);
         assert!(plan.secrets.iter().all(|(_, value)| value == SECRET));
+    }
+
+    #[test]
+    fn secrets_in_arguments_and_addresses_are_told_to_stay() {
+        let servers = json!({
+            "arg": {"command": "a", "args": ["--token", SECRET], "env": {"A_TOKEN": SECRET}},
+            "far": {"url": format!("https://far.example/?api_key={SECRET}")},
+            "none": {"command": "a", "env": {"B_PASSWORD": "pa55"}},
+        });
+        let plan = plan(&servers, "", "", "");
+        let left: Vec<_> = plan
+            .imported
+            .iter()
+            .map(ImportedServer::left_plain)
+            .collect();
+        assert_eq!(
+            left,
+            [
+                vec!["arguments[1]".to_owned()],
+                vec!["url".to_owned()],
+                Vec::new()
+            ]
+        );
+        // A short one moves as well, if the name says what it is.
+        let kept = plan.secrets.iter().map(|(name, _)| name.as_str());
+        assert_eq!(kept.collect::<Vec<_>>(), ["A_TOKEN", "B_PASSWORD"]);
     }
 
     #[test]

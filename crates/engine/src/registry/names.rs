@@ -17,6 +17,7 @@ use super::{Latest, Registry, Snapshot};
 use crate::catalog::Catalog;
 use crate::error::{EngineError, causes};
 use crate::native::Native;
+use crate::servers;
 use crate::settings::{self, Candidate, Settings, shown};
 use crate::toolbox::ToolboxTool;
 
@@ -206,6 +207,8 @@ fn known(
     catalog: &Catalog,
 ) -> Result<Vec<String>, StoreError> {
     let documents = || now.tools().map(|tool| &tool.usable.document);
+    // Of a server whose tools are all held or blocked, the category and the tag stay.
+    let held = || now.servers().servers().keys();
     let mut names: BTreeSet<String> = match kind {
         NameKind::Tool => {
             // A file that cannot be used still has its name, and what is switched
@@ -220,9 +223,11 @@ fn known(
         NameKind::Category => documents()
             .filter_map(|document| document.category.as_deref())
             .map(str::to_uppercase)
+            .chain(held().map(|_| servers::CATEGORY.to_owned()))
             .collect(),
         NameKind::Tag => documents()
             .flat_map(|document| document.tags.iter().cloned())
+            .chain(held().cloned())
             .collect(),
         NameKind::Preset => catalog.presets().keys().cloned().collect(),
     };

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use bridge::CallKind;
+use model::text;
 use model::word::Word as _;
 use serde_json::{Map, Value, json};
 pub use upstream::definition::Definition;
@@ -72,6 +73,34 @@ pub(crate) fn as_tool(definition: &Definition) -> ToolDefinition {
         input_schema: schema,
         output_schema: None,
         annotations: ToolAnnotations::default(),
+    }
+}
+
+/// Makes invisible characters in the texts of a schema visible. They were accepted with it, and
+/// a client shows them to a person. Names and values stay what they are.
+pub fn show_texts(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(show_texts),
+        Value::Object(members) => {
+            for (key, member) in members {
+                match (key.as_str(), member) {
+                    ("title" | "description", Value::String(words)) => {
+                        if words.chars().any(|it| text::is_hidden(it) && it != '\n') {
+                            let lines: Vec<_> = words.lines().map(text::one_line).collect();
+                            *words = lines.join("\n");
+                        }
+                    }
+                    // Here the keys are names, whatever they are called.
+                    (
+                        "properties" | "patternProperties" | "$defs" | "definitions",
+                        Value::Object(named),
+                    ) => named.values_mut().for_each(show_texts),
+                    ("default" | "const" | "enum" | "examples", _) => {}
+                    (_, member) => show_texts(member),
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

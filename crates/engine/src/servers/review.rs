@@ -7,10 +7,12 @@ use model::config::{ServerConfig, ServerTransport};
 use model::document::digest;
 use model::record::audit::{Act, Notice};
 use model::record::mask::Masker;
+use model::text::elided;
+use model::word::Word as _;
 use serde_json::{Value, json};
 use store::Store;
 use upstream::definition::{ItemKind, ServerDefinition, ServerOrigin};
-use upstream::pin::SeenServer;
+use upstream::pin::{ChangeSubject, PinnedServer, SeenServer, serve};
 
 use crate::error::causes;
 use crate::notice::{connection_count, loudly, with_connections};
@@ -35,7 +37,9 @@ impl Reviewer for KeptReview {
             Ok(false) => Ok(stamp),
             Ok(true) => {
                 let count = model::text::count(seen.offers.tools.len(), "tool");
-                let message = format!("the server `{server}` offers {count}, not as before");
+                let against = self.against_accepted(server, &text).unwrap_or_default();
+                let message =
+                    format!("the server `{server}` offers {count}, not as before{against}");
                 let notice = Notice::new(Act::ServerListed, server, "server", &message);
                 loudly(&self.store, &self.alarm, notice.about(server));
                 Ok(stamp)
@@ -47,6 +51,42 @@ impl Reviewer for KeptReview {
 
     fn note_connections(&self, server: &str, events: &[EgressEvent]) {
         loudly(&self.store, &self.alarm, connection_notice(server, events));
+    }
+}
+
+/// Items that a notice names.
+const NAMED_MAX: usize = 5;
+/// Characters of the name of one.
+const NAME_CHARS_MAX: usize = 60;
+
+impl KeptReview {
+    /// What a list changes against what its owner accepted, in words: what is held for it,
+    /// and what is served with other words than the server's. Nothing before a first yes.
+    fn against_accepted(&self, server: &str, text: &str) -> Option<String> {
+        let kept = self.store.publications().all().ok()?;
+        let pinned = PinnedServer::from_json(&kept.servers.get(server)?.pins).ok()?;
+        // Where it comes from is the settings' word and nothing that a list changes.
+        let origin = pinned.server.as_ref()?.definition.origin.clone();
+        let seen = read_from(origin, text).ok()?;
+        let changes = serve(&pinned, Some(&seen)).changes;
+        if changes.is_empty() {
+            return Some(", but as accepted".to_owned());
+        }
+        let named = changes.iter().take(NAMED_MAX).map(|change| {
+            let class = change.class.word();
+            match &change.subject {
+                ChangeSubject::Server => format!("the server itself ({class})"),
+                ChangeSubject::Item(key) => {
+                    format!("`{}` ({class})", elided(&key.name, NAME_CHARS_MAX))
+                }
+            }
+        });
+        let mut words: Vec<_> = named.collect();
+        let more = changes.len().saturating_sub(words.len());
+        if more > 0 {
+            words.push(format!("{more} more"));
+        }
+        Some(format!(": {}", words.join(", ")))
     }
 }
 
@@ -79,6 +119,10 @@ pub(crate) fn seen_text(seen: &SeenTools) -> String {
 /// What a server offered last, from what was kept. Where it comes from is what the
 /// settings say now: another command is another server.
 pub(crate) fn read_seen(config: &ServerConfig, kept: &str) -> Result<SeenServer, String> {
+    read_from(origin(config), kept)
+}
+
+fn read_from(origin: ServerOrigin, kept: &str) -> Result<SeenServer, String> {
     let broken = |why: String| format!("what it offered last cannot be read: {why}");
     let kept: Value = serde_json::from_str(kept).map_err(|error| broken(error.to_string()))?;
     let text = |field: &str| kept.get(field).and_then(Value::as_str);
@@ -86,7 +130,7 @@ pub(crate) fn read_seen(config: &ServerConfig, kept: &str) -> Result<SeenServer,
         text("name").unwrap_or_default(),
         text("version").unwrap_or_default(),
         text("instructions"),
-        origin(config),
+        origin,
     );
     let server = server.map_err(|fault| broken(fault.message))?;
     let lists = [

@@ -3,12 +3,16 @@
 
 use std::path::PathBuf;
 
+use engine::life::revision;
+use engine::policy_admin::ApplyFault;
 use engine::server_admin::ServerAdminError;
 use model::caller::{Caller, Origin};
+use model::govern::person::Actor;
 use model::reason::Reason;
-use model::record::audit::Status;
+use model::record::audit::{Act, Status};
 use model::record::outcome::Outcome;
 use serde_json::json;
+use store::Filter;
 use upstream::pin::ServedState;
 
 use crate::script;
@@ -233,6 +237,10 @@ async fn other_words_are_not_shown_and_a_tool_that_asks_for_more_is_held() {
             .error
             .is_none()
     );
+    assert_eq!(
+        listed_notices(&world).pop().as_deref(),
+        Some("the server `test` offers 1 tool, not as before: `echo` (wording)")
+    );
     // It asks for one more: held, in the very call that finds out.
     listed("The first words.", &["words", "to"]);
     world.engine.servers().restart("test").expect("restarted");
@@ -249,6 +257,26 @@ async fn other_words_are_not_shown_and_a_tool_that_asks_for_more_is_held() {
     world.engine.servers().look("test").await.expect("a list");
     let back = world.call("test__echo", json!({"words": "x"})).await;
     assert!(back.error.is_none(), "{back:?}");
+    let told = listed_notices(&world);
+    let told: Vec<_> = told.iter().rev().take(2).map(String::as_str).collect();
+    assert_eq!(
+        told,
+        [
+            "the server `test` offers 1 tool, not as before, but as accepted",
+            "the server `test` offers 1 tool, not as before: `echo` (wider)",
+        ]
+    );
+}
+
+/// What the audit was told of lists, the newest last.
+fn listed_notices(world: &World) -> Vec<String> {
+    let audit = world.engine.store().audit();
+    let all = audit.notices(&Filter::default()).expect("notices");
+    let listed = all.into_iter().map(|entry| entry.notice);
+    let listed = listed.filter(|notice| notice.act == Act::ServerListed);
+    let mut said: Vec<_> = listed.map(|notice| notice.message).collect();
+    said.reverse();
+    said
 }
 
 #[tokio::test]
@@ -299,4 +327,191 @@ async fn a_blocked_tool_is_gone_and_an_unreadable_pin_stops_the_server() {
         matches!(review, Err(ServerAdminError::Record { .. })),
         "{review:?}"
     );
+}
+
+/// The hints of a tool as clients get them, in the order of the protocol.
+fn hints(world: &World, tool: &str) -> (bool, bool, Option<bool>, bool) {
+    let offered = world
+        .engine
+        .callable_tools(&Caller::named("ann"), Origin::Mcp);
+    let found = offered
+        .iter()
+        .find(|offered| offered.usable.document.name == tool);
+    let hints = found.expect("the tool").hints();
+    (
+        hints.read_only,
+        hints.destructive,
+        hints.idempotent,
+        hints.open_world,
+    )
+}
+
+/// A client may run without asking what is read-only, and again what is idempotent. No policy
+/// sees what a server's process keeps, so its own claim is needed as well.
+#[tokio::test]
+async fn hints_admit_to_what_the_server_does_and_to_what_the_policy_lets_it() {
+    let folder = Home::new();
+    let file = folder.path.join("list.json");
+    let tool = |name: &str, annotations: serde_json::Value| json!({"name": name, "inputSchema": {"type": "object"}, "annotations": annotations});
+    let tools = json!([
+        tool(
+            "reads",
+            json!({"readOnlyHint": true, "idempotentHint": true})
+        ),
+        tool("looks", json!({"readOnlyHint": true})),
+        tool(
+            "keeps",
+            json!({"readOnlyHint": false, "idempotentHint": false})
+        ),
+        tool(
+            "adds",
+            json!({"destructiveHint": false, "idempotentHint": true})
+        ),
+        tool("silent", json!({})),
+    ]);
+    std::fs::write(&file, tools.to_string()).expect("a list");
+    let path = file.display().to_string();
+    let read = format!("read = [{}]", json!(folder.path.display().to_string()));
+    let world = accepted(&["good", "--tools", &path], &read, "").await;
+    let of = |tool: &str| hints(&world, &format!("test__{tool}"));
+    assert_eq!(of("reads"), (true, false, Some(true), false));
+    assert_eq!(of("looks"), (true, false, None, false));
+    assert_eq!(of("keeps"), (false, true, None, false));
+    assert_eq!(of("adds"), (false, false, Some(true), false));
+    assert_eq!(of("silent"), (false, true, None, false));
+    // Where it reaches the network, no claim makes it safer.
+    let open = format!("{read}\nnetwork = \"open\"");
+    let world = accepted(&["good", "--tools", &path], &open, "").await;
+    for tool in ["reads", "looks", "keeps", "adds", "silent"] {
+        let hints = hints(&world, &format!("test__{tool}"));
+        assert_eq!(hints, (false, true, None, true), "{tool}");
+    }
+}
+
+/// Attack: a server that changes a tool, just when its owner wants to change the settings.
+#[tokio::test]
+async fn a_rule_about_a_tool_that_is_held_or_blocked_locks_no_settings() {
+    let rules = "[[rule]]\nid = \"ask\"\ntools = [\"test__echo\"]\nwhen = 'args.words == \"x\"'\neffect = \"ask\"\n\n[[rule]]\nid = \"kind\"\ncategories = [\"mcp\"]\neffect = \"ask\"\n\n[[rule]]\nid = \"tag\"\nwhen = '\"test\" in tool.tags'\neffect = \"ask\"\n\n[costs]\ntest__echo = 2\n";
+    let world = accepted(&["good"], "", rules).await;
+    let engine = &world.engine;
+    let change = |more: &str| {
+        let seen = store::settings::read(engine.home()).expect("read");
+        let seen = seen.expect("settings");
+        let who = Actor {
+            by: "owner",
+            through: "cli",
+        };
+        let text = format!("{more}{seen}");
+        engine.apply_settings(&text, &revision(&seen), (who, "a test"))
+    };
+    let errors = || {
+        let now = engine.registry().current();
+        let found = engine.lint(&now.settings).expect("findings");
+        let errors = found.into_iter().filter(|finding| finding.kind.is_error());
+        errors.map(|finding| finding.message).collect::<Vec<_>>()
+    };
+    assert_eq!(errors(), Vec::<String>::new(), "the control");
+    engine
+        .servers()
+        .block("test", Some("echo"))
+        .expect("blocked");
+    assert_eq!(errors(), Vec::<String>::new());
+    change("# One.\n").expect("applied");
+    engine.servers().block("test", None).expect("blocked");
+    assert_eq!(errors(), Vec::<String>::new());
+    change("# Two.\n").expect("applied");
+    // A slip is still found.
+    let slip = "[[rule]]\nid = \"slip\"\ntools = [\"test__ecko\"]\neffect = \"deny\"\n\n";
+    assert!(matches!(change(slip), Err(ApplyFault::Unfit(_))));
+}
+
+/// What the owner is shown before accepting is what a call is rated after it.
+#[tokio::test]
+async fn a_review_shows_the_risk_that_a_tool_gets() {
+    let home = Home::new();
+    let more = "network = \"open\"\nenv = { TOKEN = \"${SERVER_TOKEN}\" }";
+    home.file("ringfence.toml", &section(&["good"], more));
+    home.file("secrets.env", "SERVER_TOKEN=a-long-secret-value\n");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(home.path.join("secrets.env"), private).expect("private");
+    let world = World::with(home, |_| ());
+    accept(&world).await;
+    let review = world.engine.servers().review("test").expect("a review");
+    let key = upstream::definition::ItemKey::tool("echo");
+    let shown = review.risk(&review.seen.items[&key].definition);
+    let tool = world.engine.tool("test__echo").expect("a tool");
+    assert_eq!(shown, tool.usable.facts.risk);
+    let words: Vec<_> = shown.signals.iter().map(|it| it.words.as_str()).collect();
+    assert!(
+        words.iter().any(|it| it.contains("SERVER_TOKEN")),
+        "{words:?}"
+    );
+}
+
+/// As long as the stamp is the same, nobody makes the lists again; whatever changes them
+/// changes it.
+#[tokio::test]
+async fn the_stamp_of_a_list_changes_with_what_it_is_made_from() {
+    let home = Home::new();
+    let more = "env = { TOKEN = \"${SERVER_TOKEN}\" }";
+    home.file("ringfence.toml", &section(&["good"], more));
+    home.file("secrets.env", "SERVER_TOKEN=a-long-secret-value\n");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(home.path.join("secrets.env"), private).expect("private");
+    let world = World::with(home, |_| ());
+    accept(&world).await;
+    let engine = &world.engine;
+    let ann = Caller::named("ann");
+    let stamp = || engine.list_stamp(&ann);
+    let seen = stamp();
+    assert!(seen == stamp(), "nothing changed");
+    engine
+        .servers()
+        .block("test", Some("echo"))
+        .expect("blocked");
+    let blocked = stamp();
+    assert!(seen != blocked && blocked == stamp());
+    let secrets = world.home.path.join("secrets.env");
+    std::fs::write(&secrets, "SERVER_TOKEN=another-long-value\n").expect("written");
+    assert!(blocked == stamp(), "its value is in no list");
+    std::fs::write(&secrets, "").expect("emptied");
+    assert!(blocked != stamp(), "a variable is not set any more");
+    let unset = stamp();
+    let text = section(&["good"], more);
+    world
+        .home
+        .file("ringfence.toml", &format!("# Mine.\n{text}"));
+    assert!(unset != stamp());
+}
+
+/// A description in a schema is read by people as that of its tool.
+#[tokio::test]
+async fn texts_in_schemas_are_visible_and_values_stay() {
+    let folder = Home::new();
+    let file = folder.path.join("list.json");
+    let schema = |words: &str| {
+        json!({
+            "type": "object", "title": words,
+            "properties": {
+                "description": {"type": "string", "description": words},
+                "default": {"type": "string", "title": words, "default": "a\u{1b}"},
+            },
+        })
+    };
+    let tools = json!([{"name": "look", "inputSchema": schema("a\u{1b}[2J\nb")}]);
+    std::fs::write(&file, tools.to_string()).expect("a list");
+    let path = file.display().to_string();
+    let read = format!("read = [{}]", json!(folder.path.display().to_string()));
+    let world = world(&["good", "--tools", &path], &read, "");
+    let servers = world.engine.servers();
+    servers.look("test").await.expect("a list");
+    let digest = servers.review("test").expect("a review").digest;
+    // By name, because of what is found in it.
+    let named = ["look".to_owned()].into();
+    servers
+        .accept("test", &digest, Some(&named))
+        .expect("accepted");
+    let tool = world.engine.tool("test__look").expect("a tool");
+    let shown = tool.body.input_schema(&tool.usable.document);
+    assert_eq!(shown, schema("a\\u{1b}[2J\nb"));
 }

@@ -35,6 +35,12 @@ impl Environment {
             .map(String::as_str)
             .filter(|value| !value.trim().is_empty())
     }
+
+    /// The names of all that are set.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let names = self.values.keys().map(String::as_str);
+        names.filter(|name| self.get(name).is_some())
+    }
 }
 
 impl Environment {

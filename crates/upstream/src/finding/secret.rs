@@ -1,6 +1,8 @@
 //! Secrets in plain text, by the name beside them, by their shape and by how random
 //! they are. Nothing here shows one: an excerpt has a known prefix and a length.
 
+use model::limits;
+
 /// How well-known keys begin.
 const PREFIXES: &[&str] = &[
     "ghp_",
@@ -92,6 +94,8 @@ const PLACEHOLDERS: &[&str] = &[
 ];
 /// Shorter values are no keys.
 const SECRET_CHARS_MIN: usize = 8;
+/// Shorter ones are not masked, even where the name beside them leaves no doubt.
+const NAMED_SECRET_CHARS_MIN: usize = limits::SECRET_CHARS_MIN;
 /// Random values are longer than words.
 const RANDOM_CHARS_MIN: usize = 20;
 /// Bits for each character from which on a value is random rather than written.
@@ -100,7 +104,11 @@ const RANDOM_BITS_MIN: f64 = 3.6;
 /// Whether a value is a secret, given the name beside it.
 pub(super) fn is_secret(name: &str, raw_value: &str) -> bool {
     let value = bare(raw_value);
-    if value.chars().count() < SECRET_CHARS_MIN || is_placeholder(value) {
+    let chars_min = match is_name_of_secret(name) {
+        true => NAMED_SECRET_CHARS_MIN,
+        false => SECRET_CHARS_MIN,
+    };
+    if value.chars().count() < chars_min || is_placeholder(value) {
         return false;
     }
     has_prefix(value).is_some() || is_secret_name(name) && !is_place(value) || is_random(value)
@@ -134,6 +142,17 @@ fn is_secret_name(name: &str) -> bool {
         0..=3 => words().any(|word| word == *known),
         _ => name.contains(known),
     }) || words().any(|word| word == "key" || word == "auth" || word == "pwd")
+}
+
+/// Whether a name ends with what a secret is called: `DB_PASSWORD` does, and `TOKEN_TYPE`,
+/// whose values are short words, does not.
+fn is_name_of_secret(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let last = name.rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
+    NAMES.iter().any(|known| match known.len() {
+        0..=3 => last == Some(*known),
+        _ => name.ends_with(known),
+    }) || last == Some("pwd")
 }
 
 fn is_placeholder(value: &str) -> bool {

@@ -56,6 +56,13 @@ pub(super) fn check_name(findings: &mut Findings, path: &str, name: &str) {
         let message = "the name mixes letters that look alike";
         findings.add(FindingCode::MixedScript, path, name, 0..name.len(), message);
     }
+    // In a text they are fine; a name with one is two lines in a list.
+    let is_break =
+        |(_, character): &(usize, char)| character.is_ascii_whitespace() && *character != ' ';
+    if let Some((at, _)) = name.char_indices().find(is_break) {
+        let message = "the name has a line end or a tab";
+        findings.add(FindingCode::Escape, path, name, at..at + 1, message);
+    }
     super::hidden::check(findings, path, name);
 }
 

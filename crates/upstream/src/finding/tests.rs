@@ -150,6 +150,10 @@ fn a_schema_is_read_whole() {
         ["name.mixed_script inputSchema.properties[\"pаth\"]"]
     );
     assert_eq!(
+        codes(json!({"properties": {"a\nb": {"description": "one\ntwo\tthree"}}})),
+        ["text.escape inputSchema.properties[\"a\\nb\"]"]
+    );
+    assert_eq!(
         codes(json!({"properties": {"a": {"$ref": "https://example.com/a.json"}}})),
         ["schema.foreign_reference inputSchema.properties.a.$ref"]
     );
@@ -320,6 +324,11 @@ fn secrets_are_seen_and_not_shown() {
         ("X", random),
         ("X", key.as_str()),
         ("API_KEY", "abcdefgh"),
+        // Short, and the name leaves no doubt.
+        ("DB_PASSWORD", "hunter2"),
+        ("X-Api-Key", "hunter2"),
+        ("GH_PAT", "a1b2"),
+        ("PWD_TOKEN", "word"),
     ] {
         let found = in_env(name, value);
         assert_eq!(found.len(), 1, "{name} {value}");
@@ -336,6 +345,12 @@ fn secrets_are_seen_and_not_shown() {
         ("TOKEN_LIMIT", "100000000"),
         ("LOG_LEVEL", "info"),
         ("ALLOWED", "first-folder,second-folder,third"),
+        ("TOKEN_TYPE", "bearer"),
+        ("AUTH", "basic"),
+        ("SORT_KEY", "name"),
+        ("DB_PASSWORD", "abc"),
+        ("DB_PASSWORD", "none"),
+        ("DB_PASSWORD", "1234"),
     ] {
         assert!(in_env(name, value).is_empty(), "{name} {value}");
     }
@@ -390,6 +405,8 @@ fn addresses_headers_and_arguments_are_looked_at() {
         .len(),
         0
     );
+    let short = launched("node server.js --password pw12 postgres://u:pw12@db/x?token=a1b2");
+    assert_eq!(short, ["launch.plain_secret", "launch.plain_secret"]);
     let in_arguments = launched(&format!(
         "node server.js --token {random} postgres://user:hunter222@db/x"
     ));

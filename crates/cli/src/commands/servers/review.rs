@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use engine::server_admin::ServerReview;
 use engine::server_sheet::{state_word, state_words};
 use model::config::{ServerConfig, ServerNetwork, ServerTransport};
+use model::govern::approval;
 use model::network::host_pattern::HostPattern;
 use model::policy::risk::Risk;
 use model::text::{count, elided, one_line};
@@ -194,7 +195,7 @@ impl ReviewSheet {
 
 impl ReviewedItem {
     fn lines(&self, printer: &mut Printer) {
-        let name = printer.styled(Style::Bold, &elided(&self.served.key.name, NAME_CHARS_MAX));
+        let name = printer.styled(Style::Bold, &name_words(&self.served.key.name));
         let name = match self.served.key.kind {
             ItemKind::Tool => name,
             kind => format!("{} {name}", kind.word().replace('_', " ")),
@@ -206,11 +207,16 @@ impl ReviewedItem {
             .as_ref()
             .map(|risk| badge::level(printer, risk.level));
         let risk = risk.unwrap_or_default();
-        printer.line(&format!("  {name}  {class}  {state}  {risk}"));
+        let line = match self.served.state {
+            // Nothing of it was read, so nothing is the same.
+            ServedState::Refused(_) => format!("  {name}  {state}"),
+            _ => format!("  {name}  {class}  {state}  {risk}"),
+        };
+        printer.line(&line);
         match &self.change {
             Some(change) if change.class != ChangeClass::New => {
                 if let Some(from) = &change.renamed_from {
-                    printer.line(&format!("    was {}", elided(&from.name, NAME_CHARS_MAX)));
+                    printer.line(&format!("    was {}", name_words(&from.name)));
                 }
                 diffs(printer, change);
             }
@@ -238,7 +244,7 @@ impl ReviewedItem {
                     } else {
                         ""
                     };
-                    let name = elided(name, NAME_CHARS_MAX);
+                    let name = name_words(name);
                     printer.line(&format!("    takes {name}: text{need}"));
                     foreign(printer, argument.description.as_deref());
                 }
@@ -294,11 +300,17 @@ fn argument_lines(printer: &mut Printer, tool: &ToolDefinition) {
         let need = if is_required(name) { ", required" } else { "" };
         printer.line(&format!(
             "    takes {}: {}{need}",
-            elided(name, NAME_CHARS_MAX),
+            name_words(name),
             elided(kind.trim_matches('"'), NAME_CHARS_MAX)
         ));
         foreign(printer, about.get("description").and_then(Value::as_str));
     }
+}
+
+/// A name as questions show it: letters that look like Latin ones as their numbers, so that
+/// two names that look alike do not.
+fn name_words(name: &str) -> String {
+    elided(&approval::shown(name), NAME_CHARS_MAX)
 }
 
 fn findings(printer: &mut Printer, indent: &str, findings: &[UpstreamFinding]) {

@@ -46,6 +46,35 @@ pub enum LintKind {
     Unknown,
     /// A setting names a folder that tools cannot have; the rule is the setting.
     Folder,
+    /// Its tools are those of an MCP server, and held or blocked now.
+    Away,
+}
+
+/// The tools that settings can name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LintTools<'a> {
+    /// Those that calls find. Without any, what depends on tools is not looked at.
+    pub there: &'a [&'a Document],
+    /// Those that no call finds now and that may come back without a change of the settings:
+    /// held or blocked at their servers. What they take and reach is not known.
+    pub away: &'a [AwayTool<'a>],
+}
+
+/// A tool that no call finds now.
+#[derive(Clone, Copy, Debug)]
+pub struct AwayTool<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its category.
+    pub category: &'a str,
+}
+
+impl LintTools<'_> {
+    /// Whether a rule is about a tool that is away.
+    fn name_away(&self, rule: &Rule) -> bool {
+        let mut away = self.away.iter();
+        away.any(|tool| names(rule, tool.name, tool.category))
+    }
 }
 
 impl LintKind {
@@ -60,6 +89,7 @@ impl LintKind {
             LintKind::Counts => "counts-arguments",
             LintKind::Unknown => "unknown-name",
             LintKind::Folder => "folder",
+            LintKind::Away => "away",
         }
     }
 
@@ -72,15 +102,19 @@ impl LintKind {
             | LintKind::Undecidable
             | LintKind::Folder
             | LintKind::Unknown => true,
-            LintKind::Shadowed | LintKind::Counts => false,
+            // Somebody else's server must not decide whether the settings can be changed.
+            LintKind::Shadowed | LintKind::Counts | LintKind::Away => false,
         }
     }
 }
 
 /// Prices of unknown tools, and prices that exceed a day's units, as `costs.PATTERN`.
 #[must_use]
-pub fn costs(costs: &Costs, limits: &[RateLimit], tools: &[&Document]) -> Vec<LintFinding> {
-    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+pub fn costs(costs: &Costs, limits: &[RateLimit], tools: LintTools<'_>) -> Vec<LintFinding> {
+    let there = tools.there.iter().map(|tool| tool.name.as_str());
+    let names: Vec<_> = there
+        .chain(tools.away.iter().map(|tool| tool.name))
+        .collect();
     let odd = |(pattern, units): &(NamePattern, u64)| {
         let mut fitting = names.iter().filter(|name| pattern.matches(name)).peekable();
         let (kind, message) = match fitting.peek() {
@@ -109,12 +143,14 @@ pub fn hosts(
     rules: &Rules,
     access: &Access,
     policies: &[(&Document, &EffectivePolicy)],
+    tools: LintTools<'_>,
 ) -> Vec<LintFinding> {
     let mut findings = Vec::new();
     if policies.is_empty() {
         return findings;
     }
-    for rule in rules.list.iter().filter(|rule| !rule.hosts.is_empty()) {
+    let with_hosts = rules.list.iter().filter(|rule| !rule.hosts.is_empty());
+    for rule in with_hosts.filter(|rule| !tools.name_away(rule)) {
         let named = |(tool, _): &&(&Document, &EffectivePolicy)| is_named(rule, tool);
         let policies = policies.iter().filter(named).map(|(_, policy)| *policy);
         let unreached = unreached(&rule.hosts, policies);
@@ -126,6 +162,9 @@ pub fn hosts(
             .iter()
             .map(|host| finding(rule, kind, format!("none of its tools can reach `{host}`")));
         findings.extend(odd);
+    }
+    if !tools.away.is_empty() {
+        return findings;
     }
     let everyone = ("access.hosts".to_owned(), &access.everyone);
     let groups = access.groups.iter();
@@ -185,18 +224,17 @@ fn missing(what: &str, name: &str, known: &[&str]) -> String {
     format!("there is no {what} `{name}`{}", near.unwrap_or_default())
 }
 
-/// Reads a set of rules. `tools` are those there are; without any, what depends on
-/// them is not looked at. `takes` says whether a tool can take an argument of a name.
+/// Reads a set of rules. `takes` says whether a tool can take an argument of a name.
 #[must_use]
 pub fn lint(
     rules: &Rules,
-    tools: &[&Document],
+    tools: LintTools<'_>,
     takes: impl Fn(&Document, &str) -> bool,
 ) -> Vec<LintFinding> {
     let mut findings = Vec::new();
     for rule in &rules.list {
-        if let Some(message) = never(rule, tools) {
-            findings.push(finding(rule, LintKind::NeverMatches, message));
+        if let Some((kind, message)) = never(rule, tools) {
+            findings.push(finding(rule, kind, message));
             continue;
         }
         if let Some(message) = undecidable(rule, tools, &takes) {
@@ -225,44 +263,51 @@ fn finding(rule: &Rule, kind: LintKind, message: String) -> LintFinding {
     }
 }
 
-fn never(rule: &Rule, tools: &[&Document]) -> Option<String> {
+fn never(rule: &Rule, tools: LintTools<'_>) -> Option<(LintKind, String)> {
+    let never = |message: String| Some((LintKind::NeverMatches, message));
     if rule.when.as_ref().and_then(|when| when.constant()) == Some(false) {
-        return Some("its condition is never true".to_owned());
+        return never("its condition is never true".to_owned());
     }
-    if tools.is_empty() {
+    let there = tools.there;
+    if there.is_empty() || there.iter().any(|tool| is_named(rule, tool)) {
         return None;
     }
-    let named = || tools.iter().filter(|tool| is_named(rule, tool));
-    if !rule.tools.is_empty()
-        && tools
-            .iter()
-            .all(|tool| first(&rule.tools, &tool.name).is_none())
-    {
-        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let near = rule.tools.first().map(ToString::to_string);
-        let near = near.and_then(|name| nearest(&name, names.iter().copied()));
-        let near = near.map(|near| format!("; did you mean `{near}`?"));
-        let near = near.unwrap_or_default();
-        return Some(format!("there is no tool of such a name{near}"));
+    if tools.name_away(rule) {
+        let message =
+            "its tools are held or blocked at their MCP server, so it matches no call now";
+        return Some((LintKind::Away, message.to_owned()));
     }
-    (named().next().is_none()).then(|| "there is no tool of such a name and category".to_owned())
+    let is_name = |tool: &&Document| first(&rule.tools, &tool.name).is_some();
+    if rule.tools.is_empty() || there.iter().any(is_name) {
+        return never("there is no tool of such a name and category".to_owned());
+    }
+    let known: Vec<_> = there.iter().map(|tool| tool.name.as_str()).collect();
+    let near = rule.tools.first().map(ToString::to_string);
+    let near = near.and_then(|name| nearest(&name, known.iter().copied()));
+    let near = near.map(|near| format!("; did you mean `{near}`?"));
+    let near = near.unwrap_or_default();
+    never(format!("there is no tool of such a name{near}"))
 }
 
 fn is_named(rule: &Rule, tool: &Document) -> bool {
-    let category = tool.category.as_deref().unwrap_or("").to_lowercase();
-    (rule.tools.is_empty() || first(&rule.tools, &tool.name).is_some())
-        && (rule.categories.is_empty() || rule.categories.contains(&category))
+    names(rule, &tool.name, tool.category.as_deref().unwrap_or(""))
+}
+
+fn names(rule: &Rule, tool: &str, category: &str) -> bool {
+    (rule.tools.is_empty() || first(&rule.tools, tool).is_some())
+        && (rule.categories.is_empty() || rule.categories.contains(&category.to_lowercase()))
 }
 
 fn undecidable(
     rule: &Rule,
-    tools: &[&Document],
+    tools: LintTools<'_>,
     takes: impl Fn(&Document, &str) -> bool,
 ) -> Option<String> {
     let when = rule.when.as_ref()?;
-    let named: Vec<_> = tools.iter().filter(|tool| is_named(rule, tool)).collect();
+    let there = tools.there.iter();
+    let named: Vec<_> = there.filter(|tool| is_named(rule, tool)).collect();
     let takes = |name: &str| named.iter().any(|tool| takes(tool, name));
-    if named.is_empty() {
+    if named.is_empty() || tools.name_away(rule) {
         return None;
     }
     let strange = when.arguments().into_iter().find(|name| !takes(name))?;

@@ -105,7 +105,7 @@ fn a_condition_on_arguments_may_be_tried_with_others() {
 }
 
 mod lints {
-    use super::super::lint::{LintKind, lint};
+    use super::super::lint::{AwayTool, LintKind, LintTools, lint};
     use super::*;
     use crate::config::Config;
 
@@ -127,7 +127,14 @@ mod lints {
         let tools = tools();
         let tools: Vec<_> = tools.iter().collect();
         let takes = |tool: &Document, name: &str| tool.params.iter().any(|it| it.name == name);
-        let found = lint(&config.rules, &tools, takes);
+        let tools = LintTools {
+            there: &tools,
+            away: &[AwayTool {
+                name: "bank__transfer",
+                category: "MCP",
+            }],
+        };
+        let found = lint(&config.rules, tools, takes);
         let seen: Vec<_> = found
             .iter()
             .map(|one| (one.rule.as_str(), one.kind))
@@ -195,6 +202,31 @@ mod lints {
         let slip = "tools = ['pay.*']\nwhen = 'args.amuont > 5'";
         check(&rule("a", "allow", slip), &[("a", LintKind::Undecidable)]);
         check(&rule("a", "ask", "when = 'args.amount > 5'"), &[]);
+    }
+
+    /// Attack: a server that changes a tool, which is held from then on, just when its owner
+    /// wants to change the settings.
+    #[test]
+    fn rules_about_tools_that_are_away() {
+        for tools in ["['bank__transfer']", "['bank__*']"] {
+            let held = format!("tools = {tools}");
+            check(&rule("a", "deny", &held), &[("a", LintKind::Away)]);
+            let asks = format!("{held}\nwhen = 'args.to > 5'");
+            check(&rule("a", "deny", &asks), &[("a", LintKind::Away)]);
+        }
+        let mixed = "tools = ['pay.send', 'bank__transfer']\nwhen = 'args.to > 5'";
+        check(&rule("a", "deny", mixed), &[]);
+        let by_category = "categories = ['mcp']";
+        check(&rule("a", "deny", by_category), &[("a", LintKind::Away)]);
+        // What is certain is still said.
+        let never = "tools = ['bank__transfer']\nwhen = '1 > 2'";
+        check(&rule("a", "deny", never), &[("a", LintKind::NeverMatches)]);
+        let other = "tools = ['bank__transfer']\ncategories = ['web']";
+        check(&rule("a", "deny", other), &[("a", LintKind::NeverMatches)]);
+        check(
+            &rule("a", "deny", "tools = ['bank__tranfer']"),
+            &[("a", LintKind::NeverMatches)],
+        );
     }
 
     #[test]
