@@ -354,6 +354,12 @@ fn fake_question(columns: usize) -> String {
     " ".repeat(8_000) + &text
 }
 
+/// The watch begins before the first call.
+fn make_home(home: &Path) {
+    fs::create_dir_all(home).unwrap();
+    fs::write(home.join("ringfence.toml"), "").unwrap();
+}
+
 /// A fake question inside an argument stands behind a bar, and the real one stays on
 /// the screen, with what the answer is for beside the choice.
 #[test]
@@ -366,6 +372,7 @@ fn a_fake_question_in_watch_does_not_look_like_one() {
             "日本語[risk L0]".repeat(700),
         ] {
             let line = format!("{PROGRAM} approvals watch --count 1 --home ring");
+            make_home(&folder.join("ring"));
             let mut watch = Terminal::sized(&line, &folder, size);
             let call = calling(&folder, &text);
             watch.until("anything else = no", 1);
@@ -441,6 +448,7 @@ fn all_of_a_long_argument_can_be_read_before_a_yes() {
     let letters = |count: usize| "abcdefghij".repeat(count / 10);
     let text = format!("{}NEEDLE{}", letters(10_000), letters(10_000));
     let line = format!("{PROGRAM} approvals watch --count 1 --home ring");
+    make_home(&folder.join("ring"));
     let size = (100, 30);
     let mut watch = Terminal::sized(&line, &folder, size);
     let call = calling(&folder, &text);

@@ -392,7 +392,7 @@ async fn hints_admit_to_what_the_server_does_and_to_what_the_policy_lets_it() {
 #[tokio::test]
 async fn a_rule_about_a_tool_that_is_held_or_blocked_locks_no_settings() {
     let rules = "[[rule]]\nid = \"ask\"\ntools = [\"test__echo\"]\nwhen = 'args.words == \"x\"'\neffect = \"ask\"\n\n[[rule]]\nid = \"kind\"\ncategories = [\"mcp\"]\neffect = \"ask\"\n\n[[rule]]\nid = \"tag\"\nwhen = '\"test\" in tool.tags'\neffect = \"ask\"\n\n[costs]\ntest__echo = 2\n";
-    let world = accepted(&["good"], "", rules).await;
+    let world = accepted(&["good"], "", "").await;
     let engine = &world.engine;
     let change = |more: &str| {
         let seen = store::settings::read(engine.home()).expect("read");
@@ -410,6 +410,7 @@ async fn a_rule_about_a_tool_that_is_held_or_blocked_locks_no_settings() {
         let errors = found.into_iter().filter(|finding| finding.kind.is_error());
         errors.map(|finding| finding.message).collect::<Vec<_>>()
     };
+    change(rules).expect("applied");
     assert_eq!(errors(), Vec::<String>::new(), "the control");
     engine
         .servers()
@@ -473,9 +474,10 @@ async fn the_stamp_of_a_list_changes_with_what_it_is_made_from() {
     assert!(seen != blocked && blocked == stamp());
     let secrets = world.home.path.join("secrets.env");
     std::fs::write(&secrets, "SERVER_TOKEN=another-long-value\n").expect("written");
-    assert!(blocked == stamp(), "its value is in no list");
+    let changed = stamp();
+    assert!(changed == stamp(), "another value is one change at most");
     std::fs::write(&secrets, "").expect("emptied");
-    assert!(blocked != stamp(), "a variable is not set any more");
+    assert!(changed != stamp(), "a variable is not set any more");
     let unset = stamp();
     let text = section(&["good"], more);
     world

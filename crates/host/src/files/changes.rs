@@ -4,7 +4,7 @@
 //!
 //! The layer was written by a program we do not trust: names, links, devices and sizes in
 //! it are input. Only regular files and folders are copied; what no tool changes
-//! ([`untouchable`](crate::files::untouchable)) is left out and named. Every file of the folder
+//! ([`untouchable`](crate::files::untouchable())) is left out and named. Every file of the folder
 //! is copied only if it still is what it was when the changes were listed.
 
 use std::collections::{BTreeMap, BTreeSet};

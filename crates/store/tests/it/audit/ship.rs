@@ -393,7 +393,8 @@ fn a_log_that_went_on_differently_after_a_roll_back_is_held_against_its_publishe
 fn a_shipped_log_that_was_rewritten_and_lost_its_head_is_found() {
     let url = new_database();
     let database = open(&url);
-    let (home, forger) = (filled("ship-own", 5), filled("ship-forger", 7));
+    let (home, forger) = (filled("ship-own", 5), Home::new("ship-forger"));
+    fill(&forger.store(), 20..27);
     let store = home.store();
     let key = key(&store);
     sign_all(&store);
