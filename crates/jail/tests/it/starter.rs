@@ -203,6 +203,8 @@ async fn second(how: &str) -> (Result<JailedChild, JailFault>, u64, Scratch) {
     wait_until(|| fs::metadata(&marks).is_ok_and(|marks| marks.len() == 2));
     let spawned = tokio::time::timeout(START_MAX, starter.spawn(settings(&scratch))).await;
     let tried = fs::metadata(&marks).unwrap().len();
+    // Nothing stays behind, not even of one that was stopped.
+    wait_until(|| !is_there(ready));
     (spawned.unwrap(), tried, scratch)
 }
 
